@@ -1,0 +1,1 @@
+//! Isolated sandboxes for agent rollouts and benchmark harnesses.

@@ -1,0 +1,2 @@
+//! The `gym-sandbox` command.
+fn main() {}
