@@ -1,1 +1,3 @@
 //! Isolated sandboxes for agent rollouts and benchmark harnesses.
+
+pub mod compose;
