@@ -3,12 +3,16 @@
 //! Which keys is the table; the text of ports, mounts and devices is read in short.rs.
 
 use super::diagnostic::Sink;
-use super::merge::started;
-use super::node::{Map, Node, Value};
+use super::node::{Node, Value};
 use super::path::{Pattern, YamlPath, lookup};
 use super::pathtext;
 use super::short;
 use super::trap::{self, Trap};
+use super::yaml::Budget;
+
+mod forms;
+
+use forms::{depends_on, env_file, key_values, names, port_node, ssh};
 
 /// Whether variables are still in the text, so that it may not parse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,8 +22,21 @@ pub(crate) enum Variables {
 }
 
 /// Makes the whole tree canonical; what cannot be is reported and taken out.
-pub(crate) fn canonicalize(root: &mut Node, variables: Variables, traps: &trap::Policy, sink: &mut Sink) {
-    Walk { sink, path: YamlPath::new(), variables, traps }.node(root);
+pub(crate) fn canonicalize(
+    root: &mut Node,
+    variables: Variables,
+    traps: trap::Policy,
+    budget: &mut Budget,
+    sink: &mut Sink,
+) {
+    Walk {
+        sink,
+        path: YamlPath::new(),
+        variables,
+        traps,
+        budget,
+    }
+    .node(root);
 }
 
 /// A short form.
@@ -45,9 +62,15 @@ enum Form {
 static FORMS: &[(Pattern, Form)] = &[
     (&["services", "*", "build"], Form::Build),
     (&["services", "*", "build", "secrets", "*"], Form::FileMount),
-    (&["services", "*", "build", "provenance"], Form::StringOrBoolean),
+    (
+        &["services", "*", "build", "provenance"],
+        Form::StringOrBoolean,
+    ),
     (&["services", "*", "build", "sbom"], Form::StringOrBoolean),
-    (&["services", "*", "build", "additional_contexts"], Form::KeyValues),
+    (
+        &["services", "*", "build", "additional_contexts"],
+        Form::KeyValues,
+    ),
     (&["services", "*", "build", "ssh"], Form::Ssh),
     (&["services", "*", "depends_on"], Form::DependsOn),
     (&["services", "*", "env_file"], Form::EnvFiles),
@@ -62,8 +85,14 @@ static FORMS: &[(Pattern, Form)] = &[
     (&["services", "*", "secrets", "*"], Form::FileMount),
     (&["services", "*", "configs", "*"], Form::FileMount),
     (&["services", "*", "ports"], Form::Ports),
-    (&["services", "*", "develop", "watch", "*", "ignore"], Form::StringOrList),
-    (&["services", "*", "develop", "watch", "*", "include"], Form::StringOrList),
+    (
+        &["services", "*", "develop", "watch", "*", "ignore"],
+        Form::StringOrList,
+    ),
+    (
+        &["services", "*", "develop", "watch", "*", "include"],
+        Form::StringOrList,
+    ),
     (&["volumes", "*"], Form::External),
     (&["networks", "*"], Form::External),
     (&["secrets", "*"], Form::External),
@@ -74,7 +103,8 @@ struct Walk<'a> {
     sink: &'a mut Sink,
     path: YamlPath,
     variables: Variables,
-    traps: &'a trap::Policy,
+    traps: trap::Policy,
+    budget: &'a mut Budget,
 }
 
 impl Walk<'_> {
@@ -116,9 +146,15 @@ impl Walk<'_> {
         let at = node.at;
         let text = node.as_str().map(str::to_owned);
         let replacement = match (form, text) {
-            (Form::Build, Some(context)) => Node::with_entries([("context", Value::Str(context))], at),
-            (Form::FileMount, Some(source)) => Node::with_entries([("source", Value::Str(source))], at),
-            (Form::Extends, Some(service)) => Node::with_entries([("service", Value::Str(service))], at),
+            (Form::Build, Some(context)) => {
+                Node::with_entries([("context", Value::Str(context))], at)
+            }
+            (Form::FileMount, Some(source)) => {
+                Node::with_entries([("source", Value::Str(source))], at)
+            }
+            (Form::Extends, Some(service)) => {
+                Node::with_entries([("service", Value::Str(service))], at)
+            }
             (Form::StringOrBoolean, None) => Node::string(node.to_text(), at),
             (Form::StringOrList, Some(_)) => Node::seq(vec![node.clone()], at),
             (Form::Gpus, Some(_)) => {
@@ -127,14 +163,20 @@ impl Walk<'_> {
             }
             (Form::Device, Some(text)) => {
                 let [source, target, permissions] = short::parse_device(&text)?;
-                let entries = [("source", source), ("target", target), ("permissions", permissions)];
+                let entries = [
+                    ("source", source),
+                    ("target", target),
+                    ("permissions", permissions),
+                ];
                 Node::with_entries(entries.map(|(key, value)| (key, Value::Str(value))), at)
             }
             (Form::Mount, Some(text)) => self.mount(&text, node)?,
             (Form::EnvFiles, Some(_)) => Node::seq(vec![env_file(node.clone())], at),
             (Form::EnvFiles, None) => {
                 if let Some(items) = node.as_seq_mut() {
-                    items.iter_mut().for_each(|item| *item = env_file(std::mem::take(item)));
+                    for item in items {
+                        *item = env_file(std::mem::take(item));
+                    }
                 }
                 return Ok(());
             }
@@ -149,17 +191,34 @@ impl Walk<'_> {
             (Form::External, None) => return self.external(node),
             _ => return Ok(()),
         };
-        *node = Node { key_at: node.key_at, ..replacement };
+        *node = Node {
+            key_at: node.key_at,
+            ..replacement
+        };
         Ok(())
     }
 
     fn mount(&mut self, text: &str, node: &Node) -> Result<Node, String> {
         let mount = short::parse_mount(text)?;
         if mount.is_misread_name() {
-            trap::report(self.traps, Trap::OneLetterVolume, node.at, &self.path, text, self.sink);
+            trap::report(
+                self.traps,
+                Trap::OneLetterVolume,
+                node.at,
+                &self.path,
+                text,
+                self.sink,
+            );
         }
         for option in &mount.ignored {
-            trap::report(self.traps, Trap::IgnoredMountOption, node.at, &self.path, option, self.sink);
+            trap::report(
+                self.traps,
+                Trap::IgnoredMountOption,
+                node.at,
+                &self.path,
+                option,
+                self.sink,
+            );
         }
         let kind = if mount.is_bind { "bind" } else { "volume" };
         let mut entries = vec![("type", Value::Str(kind.to_owned()))];
@@ -175,7 +234,11 @@ impl Walk<'_> {
         let mut result = Node::with_entries(entries, node.at);
         let mut bind = Vec::new();
         bind.extend(mount.selinux.map(|value| ("selinux", Value::Str(value))));
-        bind.extend(mount.propagation.map(|value| ("propagation", Value::Str(value))));
+        bind.extend(
+            mount
+                .propagation
+                .map(|value| ("propagation", Value::Str(value))),
+        );
         if mount.is_bind {
             bind.push(("create_host_path", Value::Bool(true)));
         }
@@ -183,19 +246,25 @@ impl Walk<'_> {
         if mount.is_bind || !bind.is_empty() {
             options.push(("bind", Node::with_entries(bind, node.at)));
         }
-        if !mount.is_bind || mount.nocopy {
+        if !mount.tiny && (!mount.is_bind || mount.nocopy) {
             let nocopy = mount.nocopy.then_some(("nocopy", Value::Bool(true)));
             options.push(("volume", Node::with_entries(nocopy, node.at)));
         }
         if let Some(map) = result.as_map_mut() {
-            map.extend(options.into_iter().map(|(key, node)| (key.to_owned(), node)));
+            map.extend(
+                options
+                    .into_iter()
+                    .map(|(key, node)| (key.to_owned(), node)),
+            );
         }
         Ok(result)
     }
 
     fn ports(&mut self, node: &mut Node) -> Result<(), String> {
         let at = node.at;
-        let Some(items) = node.as_seq_mut() else { return Ok(()) };
+        let Some(items) = node.as_seq_mut() else {
+            return Ok(());
+        };
         let mut ports = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {
             let text = match &item.value {
@@ -208,27 +277,48 @@ impl Walk<'_> {
                 _ => return Err(format!("a port cannot be a {}", item.kind())),
             };
             match short::parse_port(&text) {
-                Ok(parsed) => ports.extend(parsed.into_iter().map(|port| port_node(port, item))),
-                // With variables kept, the reference leaves the whole list as it is.
+                Ok(parsed) => {
+                    let Some(rest) = self.budget.ports.checked_sub(parsed.len()) else {
+                        return Err("the ranges of the project stand for too many ports".to_owned());
+                    };
+                    self.budget.ports = rest;
+                    ports.extend(parsed.into_iter().map(|port| port_node(port, item)));
+                } // With variables kept, the reference leaves the whole list as it is.
                 Err(_) if self.variables == Variables::Kept => return Ok(()),
                 Err(message) => self.sink.error(item.at, &self.path.index(index), message),
             }
         }
-        *node = Node { key_at: node.key_at, ..Node::seq(ports, at) };
+        *node = Node {
+            key_at: node.key_at,
+            ..Node::seq(ports, at)
+        };
         Ok(())
     }
 
     fn external(&mut self, node: &mut Node) -> Result<(), String> {
         let at = node.key_at;
-        let Some(map) = node.as_map_mut() else { return Ok(()) };
-        let Some(external) = map.get("external") else { return Ok(()) };
-        let Some(inner) = external.as_map() else { return Ok(()) };
+        let Some(map) = node.as_map_mut() else {
+            return Ok(());
+        };
+        let Some(external) = map.get("external") else {
+            return Ok(());
+        };
+        let Some(inner) = external.as_map() else {
+            return Ok(());
+        };
         let inner_name = inner.get("name").cloned();
-        let flag = Node { value: Value::Bool(true), at: external.at, key_at: external.key_at };
+        let flag = Node {
+            value: Value::Bool(true),
+            at: external.at,
+            key_at: external.key_at,
+        };
         map.insert("external".to_owned(), flag);
-        let Some(inner_name) = inner_name else { return Ok(()) };
+        let Some(inner_name) = inner_name else {
+            return Ok(());
+        };
         let hint = "write `name: ...` beside `external: true`";
-        self.sink.warning(at, &self.path, "external.name is deprecated", hint);
+        self.sink
+            .warning(at, &self.path, "external.name is deprecated", hint);
         match map.get("name") {
             Some(name) if !name.same_value(&inner_name) => {
                 Err("name and external.name conflict; only use name".to_owned())
@@ -240,91 +330,6 @@ impl Walk<'_> {
             }
         }
     }
-}
-
-fn port_node(port: short::Port, item: &Node) -> Node {
-    let mut entries = vec![("mode", Value::Str("ingress".to_owned()))];
-    if !port.host_ip.is_empty() {
-        entries.push(("host_ip", Value::Str(port.host_ip)));
-    }
-    entries.push(("target", Value::Int(i64::from(port.target))));
-    if !port.published.is_empty() {
-        entries.push(("published", Value::Str(port.published)));
-    }
-    entries.push(("protocol", Value::Str(port.protocol)));
-    Node::with_entries(entries, item.at)
-}
-
-fn env_file(node: Node) -> Node {
-    let at = node.at;
-    match node.value {
-        Value::Str(path) => Node::with_entries([("path", Value::Str(path)), ("required", Value::Bool(true))], at),
-        Value::Map(mut map) => {
-            map.entry("required".to_owned()).or_insert_with(|| Node::new(Value::Bool(true), at));
-            Node { value: Value::Map(map), at, key_at: node.key_at }
-        }
-        value => Node { value, at, key_at: node.key_at },
-    }
-}
-
-fn depends_on(node: &mut Node) -> Result<(), String> {
-    if let Some(map) = node.as_map_mut() {
-        for (_, dependency) in map.iter_mut() {
-            let at = dependency.at;
-            let Some(dependency) = dependency.as_map_mut() else {
-                return Err("a dependency must be a mapping with a condition".to_owned());
-            };
-            for (key, value) in started(at).as_map().into_iter().flatten() {
-                dependency.entry(key.clone()).or_insert_with(|| value.clone());
-            }
-        }
-        return Ok(());
-    }
-    let Some(items) = node.as_seq() else { return Err("depends_on must be a list or a mapping".to_owned()) };
-    let map: Map = items
-        .iter()
-        .filter_map(|item| item.as_str().map(|name| (name.to_owned(), started(item.at))))
-        .collect();
-    node.value = Value::Map(Box::new(map));
-    Ok(())
-}
-
-fn names(node: &mut Node) {
-    if let Some(items) = node.as_seq() {
-        let map: Map = items
-            .iter()
-            .filter_map(|item| item.as_str().map(|name| (name.to_owned(), Node::new(Value::Null, item.at))))
-            .collect();
-        node.value = Value::Map(Box::new(map));
-    }
-}
-
-fn key_values(node: &mut Node) -> Result<(), String> {
-    let Some(items) = node.as_seq() else { return Ok(()) };
-    let mut map = Map::new();
-    for item in items {
-        let Some((key, value)) = item.as_str().and_then(|text| text.split_once('=')) else {
-            return Err(format!("invalid value {}, expected key=value", item.to_text()));
-        };
-        map.insert(key.to_owned(), Node::string(value, item.at));
-    }
-    node.value = Value::Map(Box::new(map));
-    Ok(())
-}
-
-fn ssh(node: &mut Node) -> Result<(), String> {
-    let Some(items) = node.as_seq() else { return Ok(()) };
-    let mut map = Map::new();
-    for item in items {
-        let text = item.as_str().unwrap_or_default();
-        match text.split_once('=') {
-            Some((id, path)) => map.insert(id.to_owned(), Node::string(path, item.at)),
-            None if text == "default" => map.insert(text.to_owned(), Node::new(Value::Null, item.at)),
-            None => return Err(format!("invalid ssh key \"{text}\"")),
-        };
-    }
-    node.value = Value::Map(Box::new(map));
-    Ok(())
 }
 
 #[cfg(test)]

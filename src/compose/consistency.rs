@@ -9,6 +9,8 @@ use super::model::{MountType, Project, Service};
 use super::node::Node;
 use super::path::YamlPath;
 
+mod whole;
+
 /// Checks the whole project and reports everything that does not fit.
 pub(crate) fn check(project: &mut Project, model: &Node, sink: &mut Sink) {
     let names: Vec<String> = project.services.keys().cloned().collect();
@@ -19,7 +21,14 @@ pub(crate) fn check(project: &mut Project, model: &Node, sink: &mut Sink) {
             continue;
         }
         let service = &project.services[name];
-        let mut check = Check { project, service, name, model, path, sink };
+        let mut check = Check {
+            project,
+            service,
+            name,
+            model,
+            path,
+            sink,
+        };
         check.image_and_build();
         check.networks();
         check.healthcheck();
@@ -31,13 +40,17 @@ pub(crate) fn check(project: &mut Project, model: &Node, sink: &mut Sink) {
     }
     for (name, service) in &mut project.services {
         let path = YamlPath::of_keys(["services", name.as_str()]);
-        if let (Some(scale), Some(deploy), false) = (service.scale, service.deploy.as_mut(), sink.is_poisoned(&path)) {
+        if let (Some(scale), Some(deploy), false) = (
+            service.scale,
+            service.deploy.as_mut(),
+            sink.is_poisoned(&path),
+        ) {
             deploy.replicas = Some(scale);
         }
     }
-    secrets(project, model, sink);
-    container_names(project, model, sink);
-    cycles(project, model, sink);
+    whole::secrets(project, model, sink);
+    whole::container_names(project, model, sink);
+    whole::cycles(project, model, sink);
 }
 
 struct Check<'a> {
@@ -51,10 +64,12 @@ struct Check<'a> {
 
 impl Check<'_> {
     fn error(&mut self, keys: &[&str], message: String, hint: &str) {
-        let path = keys.iter().fold(self.path.clone(), |path, key| match key.parse::<usize>() {
-            Ok(index) => path.index(index),
-            Err(_) => path.key(key),
-        });
+        let path = keys
+            .iter()
+            .fold(self.path.clone(), |path, key| match key.parse::<usize>() {
+                Ok(index) => path.index(index),
+                Err(_) => path.key(key),
+            });
         let at = self.model.position_of(&path);
         if hint.is_empty() {
             self.sink.error(at, &path, message);
@@ -72,19 +87,27 @@ impl Check<'_> {
         let (service, name) = (self.service, self.name);
         let Some(build) = &service.build else {
             if service.image.is_empty() && service.provider.is_none() {
-                let message = format!("service \"{name}\" has neither an image nor a build context specified");
+                let message = format!(
+                    "service \"{name}\" has neither an image nor a build context specified"
+                );
                 self.error(&[], message, "");
             }
             return;
         };
         if !build.dockerfile_inline.is_empty() && !build.dockerfile.is_empty() {
-            let message = format!("service \"{name}\" declares mutually exclusive dockerfile and dockerfile_inline");
+            let message = format!(
+                "service \"{name}\" declares mutually exclusive dockerfile and dockerfile_inline"
+            );
             self.error(&["build"], message, "");
         }
         for (context, value) in &build.additional_contexts {
-            let Some(target) = value.strip_prefix("service:") else { continue };
+            let Some(target) = value.strip_prefix("service:") else {
+                continue;
+            };
             let message = match self.project.services.get(target) {
-                None => format!("service \"{name}\" declares unknown service \"{target}\" as additional contexts {context}"),
+                None => format!(
+                    "service \"{name}\" declares unknown service \"{target}\" as additional contexts {context}"
+                ),
                 Some(other) if other.build.is_none() => format!(
                     "service \"{name}\" declares non-buildable service \"{target}\" as additional contexts {context}"
                 ),
@@ -93,8 +116,12 @@ impl Check<'_> {
             self.error(&["build", "additional_contexts", context], message, "");
         }
         let platform = &service.platform;
-        if !build.platforms.is_empty() && !platform.is_empty() && !build.platforms.contains(platform) {
-            let message = format!("service.build.platforms MUST include service.platform \"{platform}\"");
+        if !build.platforms.is_empty()
+            && !platform.is_empty()
+            && !build.platforms.contains(platform)
+        {
+            let message =
+                format!("service.build.platforms MUST include service.platform \"{platform}\"");
             self.error(&["build", "platforms"], message, "");
         }
     }
@@ -103,14 +130,24 @@ impl Check<'_> {
         let service = self.service;
         let mode = service.network_mode.as_str();
         if !mode.is_empty() && !service.networks.is_empty() {
-            let message =
-                format!("service {} declares mutually exclusive `network_mode` and `networks`", self.name);
+            let message = format!(
+                "service {} declares mutually exclusive `network_mode` and `networks`",
+                self.name
+            );
             self.error(&["network_mode"], message, "remove one of them");
         }
         for network in service.networks.keys() {
-            if !self.project.networks.contains_key(network) && !self.was_wrong("networks", network) {
-                let message = format!("service \"{}\" refers to undefined network {network}", self.name);
-                self.error(&["networks", network], message, "declare it under `networks` at the top");
+            if !self.project.networks.contains_key(network) && !self.was_wrong("networks", network)
+            {
+                let message = format!(
+                    "service \"{}\" refers to undefined network {network}",
+                    self.name
+                );
+                self.error(
+                    &["networks", network],
+                    message,
+                    "declare it under `networks` at the top",
+                );
             }
         }
         if let Some(target) = mode.strip_prefix("service:")
@@ -118,15 +155,23 @@ impl Check<'_> {
             && !self.project.disabled_services.contains_key(target)
             && !service.depends_on.contains_key(target)
         {
-            self.error(&["network_mode"], format!("service \"{target}\" not found for network_mode '{mode}'"), "");
+            self.error(
+                &["network_mode"],
+                format!("service \"{target}\" not found for network_mode '{mode}'"),
+                "",
+            );
         }
     }
 
     fn healthcheck(&mut self) {
-        let Some(healthcheck) = &self.service.healthcheck else { return };
+        let Some(healthcheck) = &self.service.healthcheck else {
+            return;
+        };
         let first = healthcheck.test.words().first().map(String::as_str);
         if !matches!(first, None | Some("CMD" | "CMD-SHELL" | "NONE")) {
-            let message = "healthcheck.test must start either by \"CMD\", \"CMD-SHELL\" or \"NONE\"".to_owned();
+            let message =
+                "healthcheck.test must start either by \"CMD\", \"CMD-SHELL\" or \"NONE\""
+                    .to_owned();
             self.error(&["healthcheck", "test"], message, "");
         }
     }
@@ -140,9 +185,15 @@ impl Check<'_> {
             if disabled.is_some() && !dependency.required {
                 continue;
             }
-            let message = format!("service \"{}\" depends on undefined service \"{name}\"", self.name);
+            let message = format!(
+                "service \"{}\" depends on undefined service \"{name}\"",
+                self.name
+            );
             let hint = match disabled {
-                Some(other) => format!("it is in the profiles {}, none of them active", other.profiles.join(", ")),
+                Some(other) => format!(
+                    "it is in the profiles {}, none of them active",
+                    other.profiles.join(", ")
+                ),
                 None => String::new(),
             };
             self.error(&["depends_on", name], message, &hint);
@@ -163,9 +214,18 @@ impl Check<'_> {
                 self.error(&["volumes", &index.to_string()], message, hint);
             }
         }
-        let build_secrets = service.build.as_ref().map(|build| build.secrets.as_slice()).unwrap_or_default();
+        let build_secrets = service
+            .build
+            .as_ref()
+            .map(|build| build.secrets.as_slice())
+            .unwrap_or_default();
         let lists = [
-            ("secrets", "build secret", build_secrets, &["build", "secrets"][..]),
+            (
+                "secrets",
+                "build secret",
+                build_secrets,
+                &["build", "secrets"][..],
+            ),
             ("secrets", "secret", &service.secrets, &["secrets"]),
             ("configs", "config", &service.configs, &["configs"]),
         ];
@@ -179,41 +239,75 @@ impl Check<'_> {
                 if !known && !self.was_wrong(section, source) {
                     let index = index.to_string();
                     let keys: Vec<&str> = keys.iter().copied().chain([index.as_str()]).collect();
-                    self.error(&keys, format!("service \"{name}\" refers to undefined {kind} {source}"), "");
+                    self.error(
+                        &keys,
+                        format!("service \"{name}\" refers to undefined {kind} {source}"),
+                        "",
+                    );
                 }
             }
         }
         for model in service.models.keys() {
             if !project.models.contains_key(model) && !self.was_wrong("models", model) {
-                self.error(&["models", model], format!("service \"{name}\" refers to undefined model {model}"), "");
+                self.error(
+                    &["models", model],
+                    format!("service \"{name}\" refers to undefined model {model}"),
+                    "",
+                );
             }
         }
     }
 
     fn limits(&mut self) {
         let (service, name) = (self.service, self.name);
-        let distinct = |short: &str, long: &str| format!("services.{name}: can't set distinct values on '{short}' and '{long}'");
+        let distinct = |short: &str, long: &str| {
+            format!("services.{name}: can't set distinct values on '{short}' and '{long}'")
+        };
         let deploy = service.deploy.as_ref();
-        if let (Some(scale), Some(replicas)) = (service.scale, deploy.and_then(|deploy| deploy.replicas))
+        if let (Some(scale), Some(replicas)) =
+            (service.scale, deploy.and_then(|deploy| deploy.replicas))
             && scale != replicas
         {
             self.error(&["scale"], distinct("scale", "deploy.replicas"), "");
         }
         if service.scale.is_some_and(|scale| scale < 0) {
-            self.error(&["scale"], "must be greater than or equal to 0".to_owned(), "");
+            self.error(
+                &["scale"],
+                "must be greater than or equal to 0".to_owned(),
+                "",
+            );
         }
-        if deploy.and_then(|deploy| deploy.replicas).is_some_and(|replicas| replicas < 0) {
-            self.error(&["deploy", "replicas"], "must be greater than or equal to 0".to_owned(), "");
+        if deploy
+            .and_then(|deploy| deploy.replicas)
+            .is_some_and(|replicas| replicas < 0)
+        {
+            self.error(
+                &["deploy", "replicas"],
+                "must be greater than or equal to 0".to_owned(),
+                "",
+            );
         }
         if let Some(limits) = deploy.and_then(|deploy| deploy.resources.limits.as_ref()) {
             if service.cpus != 0.0 && (service.cpus - limits.cpus).abs() > 0.0 {
-                self.error(&["cpus"], distinct("cpus", "deploy.resources.limits.cpus"), "");
+                self.error(
+                    &["cpus"],
+                    distinct("cpus", "deploy.resources.limits.cpus"),
+                    "",
+                );
             }
             if service.mem_limit.bytes() != 0 && service.mem_limit != limits.memory {
-                self.error(&["mem_limit"], distinct("mem_limit", "deploy.resources.limits.memory"), "");
+                self.error(
+                    &["mem_limit"],
+                    distinct("mem_limit", "deploy.resources.limits.memory"),
+                    "",
+                );
             }
             if service.pids_limit != 0 && service.pids_limit != limits.pids {
-                self.error(&["pids_limit"], distinct("pids_limit", "deploy.resources.limits.pids"), "");
+                self.error(
+                    &["pids_limit"],
+                    distinct("pids_limit", "deploy.resources.limits.pids"),
+                    "",
+                );
             }
         }
         if let Some(reserved) = deploy.and_then(|deploy| deploy.resources.reservations.as_ref())
@@ -224,18 +318,31 @@ impl Check<'_> {
             self.error(&["mem_reservation"], message, "");
         }
         if service.replicas() > 1 && !service.container_name.is_empty() {
-            let key = if service.scale.is_some() { "scale" } else { "deploy.replicas" };
-            let message = format!("services.{name}: can't set container_name and {key} as container name must be unique");
+            let key = if service.scale.is_some() {
+                "scale"
+            } else {
+                "deploy.replicas"
+            };
+            let message = format!(
+                "services.{name}: can't set container_name and {key} as container name must be unique"
+            );
             self.error(&["container_name"], message, "");
         }
     }
 
     fn watch(&mut self) {
-        let rules = self.service.develop.as_ref().map(|develop| develop.watch.as_slice()).unwrap_or_default();
+        let rules = self
+            .service
+            .develop
+            .as_ref()
+            .map(|develop| develop.watch.as_slice())
+            .unwrap_or_default();
         for (index, rule) in rules.iter().enumerate() {
             if rule.target.is_empty() && !matches!(rule.action.as_str(), "rebuild" | "restart") {
-                let message =
-                    format!("services.{}.develop.watch: target is required for non-rebuild actions", self.name);
+                let message = format!(
+                    "services.{}.develop.watch: target is required for non-rebuild actions",
+                    self.name
+                );
                 self.error(&["develop", "watch", &index.to_string()], message, "");
             }
         }
@@ -244,10 +351,19 @@ impl Check<'_> {
     fn mounts(&mut self) {
         let service = self.service;
         let mut taken: BTreeMap<&str, String> = BTreeMap::new();
-        let tmpfs = service.tmpfs.iter().map(|entry| entry.split(':').next().unwrap_or_default());
+        let tmpfs = service
+            .tmpfs
+            .iter()
+            .map(|entry| entry.split(':').next().unwrap_or_default());
         let volumes = service.volumes.iter().map(|mount| mount.target.as_str());
-        let targets = tmpfs.enumerate().map(|(index, target)| ("tmpfs", index, target));
-        for (key, index, target) in targets.chain(volumes.enumerate().map(|(index, target)| ("volumes", index, target))) {
+        let targets = tmpfs
+            .enumerate()
+            .map(|(index, target)| ("tmpfs", index, target));
+        for (key, index, target) in targets.chain(
+            volumes
+                .enumerate()
+                .map(|(index, target)| ("volumes", index, target)),
+        ) {
             let here = format!("services.{}.{key}[{index}]", self.name);
             if let Some(other) = taken.get(target) {
                 let message = format!("{here}: target {target} already mounted as {other}");
@@ -256,73 +372,4 @@ impl Check<'_> {
             taken.insert(target, here);
         }
     }
-}
-
-fn secrets(project: &Project, model: &Node, sink: &mut Sink) {
-    for (name, secret) in &project.secrets {
-        let path = YamlPath::of_keys(["secrets", name.as_str()]);
-        if !secret.external && secret.file.is_empty() && secret.environment.is_empty() && !sink.is_poisoned(&path) {
-            let message = format!("secret \"{name}\" must declare either `file` or `environment`");
-            sink.error(model.position_of(&path), &path, message);
-        }
-    }
-}
-
-fn container_names(project: &Project, model: &Node, sink: &mut Sink) {
-    let mut taken: BTreeMap<&str, &str> = BTreeMap::new();
-    for (name, service) in &project.services {
-        let container = service.container_name.as_str();
-        if container.is_empty() {
-            continue;
-        }
-        if let Some(other) = taken.insert(container, name) {
-            let path = YamlPath::of_keys(["services", name.as_str(), "container_name"]);
-            let message = format!("container name \"{container}\" is already in use by service {other}");
-            sink.error(model.position_of(&path), &path, message);
-        }
-    }
-}
-
-/// Finds services that depend on one another in a circle; each circle is said once.
-fn cycles(project: &Project, model: &Node, sink: &mut Sink) {
-    // 0: not seen, 1: on the way, 2: done.
-    let mut states: BTreeMap<&str, u8> = BTreeMap::new();
-    for start in project.services.keys() {
-        if states.contains_key(start.as_str()) {
-            continue;
-        }
-        // Each step is a service and the dependencies of it that are still to be followed.
-        let mut way: Vec<(&str, Vec<&str>)> = vec![(start, children(project, start))];
-        states.insert(start, 1);
-        while let Some((name, open)) = way.last_mut() {
-            let name = *name;
-            let Some(next) = open.pop() else {
-                states.insert(name, 2);
-                way.pop();
-                continue;
-            };
-            match states.get(next) {
-                None => {
-                    states.insert(next, 1);
-                    way.push((next, children(project, next)));
-                }
-                Some(1) => {
-                    let from = way.iter().position(|(name, _)| *name == next).unwrap_or(0);
-                    let circle: Vec<_> = way[from..].iter().map(|(name, _)| *name).collect();
-                    let path = YamlPath::of_keys(["services", name, "depends_on", next]);
-                    let message = format!("dependency cycle detected: {} -> {next}", circle.join(" -> "));
-                    sink.error(model.position_of(&path), &path, message);
-                }
-                Some(_) => {}
-            }
-        }
-    }
-}
-
-fn children<'a>(project: &'a Project, name: &str) -> Vec<&'a str> {
-    let Some(service) = project.services.get(name) else { return Vec::new() };
-    let known = service.depends_on.keys().filter(|name| project.services.contains_key(*name));
-    let mut names: Vec<&str> = known.map(String::as_str).collect();
-    names.reverse();
-    names
 }

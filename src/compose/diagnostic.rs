@@ -135,35 +135,71 @@ pub fn render(diagnostics: &Diagnostics, source: impl Fn(&Path) -> Option<String
     page
 }
 
-fn render_one(page: &mut String, diagnostic: &Diagnostic, source: &impl Fn(&Path) -> Option<String>) {
+fn render_one(
+    page: &mut String,
+    diagnostic: &Diagnostic,
+    source: &impl Fn(&Path) -> Option<String>,
+) {
     let path = diagnostic.path.to_string();
     let separator = if path.is_empty() { "" } else { ": " };
-    page.push_str(&format!("{}: {path}{separator}{}\n", diagnostic.severity, diagnostic.message));
+    push(
+        page,
+        format_args!(
+            "{}: {path}{separator}{}\n",
+            diagnostic.severity, diagnostic.message
+        ),
+    );
     if let Some(file) = &diagnostic.file {
         if diagnostic.line == 0 {
-            page.push_str(&format!("  --> {}\n", file.display()));
+            push(page, format_args!("  --> {}\n", file.display()));
         } else {
-            page.push_str(&format!("  --> {}:{}:{}\n", file.display(), diagnostic.line, diagnostic.column));
+            push(
+                page,
+                format_args!(
+                    "  --> {}:{}:{}\n",
+                    file.display(),
+                    diagnostic.line,
+                    diagnostic.column
+                ),
+            );
             if let Some(text) = source(file) {
                 render_line(page, diagnostic, &text);
             }
         }
     }
     if let Some(hint) = &diagnostic.hint {
-        page.push_str(&format!("  = hint: {hint}\n"));
+        push(page, format_args!("  = hint: {hint}\n"));
     }
+}
+
+fn push(page: &mut String, text: fmt::Arguments<'_>) {
+    // Writing to a string cannot fail.
+    let _ = fmt::Write::write_fmt(page, text);
 }
 
 /// The most characters of a source line that are shown.
 const SHOWN_COLUMNS: usize = 160;
 
 fn render_line(page: &mut String, diagnostic: &Diagnostic, text: &str) {
-    let Some(line) = text.lines().nth(diagnostic.line as usize - 1) else { return };
-    let line: String = line.chars().take(SHOWN_COLUMNS).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let Some(line) = text.lines().nth(diagnostic.line as usize - 1) else {
+        return;
+    };
+    let line: String = line
+        .chars()
+        .take(SHOWN_COLUMNS)
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
     let number = diagnostic.line.to_string();
     let margin = " ".repeat(number.len());
-    let caret = " ".repeat((diagnostic.column as usize).saturating_sub(1).min(SHOWN_COLUMNS));
-    page.push_str(&format!("{margin} |\n{number} | {line}\n{margin} | {caret}^\n"));
+    let caret = " ".repeat(
+        (diagnostic.column as usize)
+            .saturating_sub(1)
+            .min(SHOWN_COLUMNS),
+    );
+    push(
+        page,
+        format_args!("{margin} |\n{number} | {line}\n{margin} | {caret}^\n"),
+    );
 }
 
 /// Where stages put what they find.
@@ -205,7 +241,14 @@ impl Sink {
         self.push(Severity::Warning, at, path, message.into(), hint);
     }
 
-    fn push(&mut self, severity: Severity, at: Position, path: &YamlPath, message: String, hint: Option<String>) {
+    fn push(
+        &mut self,
+        severity: Severity,
+        at: Position,
+        path: &YamlPath,
+        message: String,
+        hint: Option<String>,
+    ) {
         if severity == Severity::Error {
             self.errors += 1;
             self.poisoned.push(path.clone());
@@ -222,7 +265,10 @@ impl Sink {
             hint,
             severity,
         };
-        let known = self.found.iter().any(|(position, other)| *position == at && *other == diagnostic);
+        let known = self
+            .found
+            .iter()
+            .any(|(position, other)| *position == at && *other == diagnostic);
         if !known {
             self.found.push((at, diagnostic));
         }
@@ -238,7 +284,9 @@ impl Sink {
 
     /// Tells whether something below `path` was already found wrong.
     pub(crate) fn is_poisoned(&self, path: &YamlPath) -> bool {
-        self.poisoned.iter().any(|poisoned| poisoned.starts_with(path))
+        self.poisoned
+            .iter()
+            .any(|poisoned| poisoned.starts_with(path))
     }
 
     /// Returns (errors, warnings) in file order, with file names filled in.

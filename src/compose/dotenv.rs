@@ -67,10 +67,16 @@ pub(crate) fn parse_raw(
         };
         let key = key.trim_start();
         if key.is_empty() {
-            return Err(DotenvError { line: number, message: format!("no variable name on line '{line}'") });
+            return Err(DotenvError {
+                line: number,
+                message: format!("no variable name on line '{line}'"),
+            });
         }
         if key.contains(char::is_whitespace) {
-            return Err(DotenvError { line: number, message: format!("variable '{key}' contains whitespaces") });
+            return Err(DotenvError {
+                line: number,
+                message: format!("variable '{key}' contains whitespaces"),
+            });
         }
         if let Some(value) = value.map(str::to_owned).or_else(|| lookup(key)) {
             values.insert(key.to_owned(), value);
@@ -86,7 +92,10 @@ struct Reader<'a> {
 
 /// A blank that does not end a line.
 fn is_blank(c: char) -> bool {
-    matches!(c, '\t' | '\u{b}' | '\u{c}' | '\r' | ' ' | '\u{85}' | '\u{a0}')
+    matches!(
+        c,
+        '\t' | '\u{b}' | '\u{c}' | '\r' | ' ' | '\u{85}' | '\u{a0}'
+    )
 }
 
 impl<'a> Reader<'a> {
@@ -95,12 +104,18 @@ impl<'a> Reader<'a> {
     }
 
     fn line(&self) -> u32 {
-        let before = self.text[..self.position].bytes().filter(|byte| *byte == b'\n').count();
+        let before = self.text[..self.position]
+            .bytes()
+            .filter(|byte| *byte == b'\n')
+            .count();
         u32::try_from(before).unwrap_or(u32::MAX).saturating_add(1)
     }
 
     fn error_here(&self, message: impl Into<String>) -> DotenvError {
-        DotenvError { line: self.line(), message: message.into() }
+        DotenvError {
+            line: self.line(),
+            message: message.into(),
+        }
     }
 
     /// Skips blanks, empty lines and comment lines; false at the end.
@@ -139,26 +154,31 @@ impl<'a> Reader<'a> {
                 c if is_blank(c) || c.is_alphanumeric() => {}
                 c => {
                     let line = rest.lines().next().unwrap_or_default();
-                    return Err(self.error_here(format!("unexpected character \"{c}\" in variable name \"{line}\"")));
+                    return Err(self.error_here(format!(
+                        "unexpected character \"{c}\" in variable name \"{line}\""
+                    )));
                 }
             }
         }
-        // A last line without line break and separator names nothing, as in the reference.
+        // The reference takes a bare name at the very end for the value of a variable without a name.
         self.position = self.text.len();
-        Ok((String::new(), true))
+        Ok((rest.trim_end().to_owned(), true))
     }
 
-    fn value(&mut self, values: &BTreeMap<String, String>, lookup: Lookup<'_>) -> Result<String, DotenvError> {
+    fn value(
+        &mut self,
+        values: &BTreeMap<String, String>,
+        lookup: Lookup<'_>,
+    ) -> Result<String, DotenvError> {
         let rest = self.rest();
-        match rest.as_bytes().first() {
-            Some(quote @ (b'"' | b'\'')) => self.quoted(*quote, values, lookup),
-            _ => {
-                let line = rest.split('\n').next().unwrap_or_default();
-                let value = line.split(" #").next().unwrap_or_default().trim_end();
-                let expanded = self.expand(value, values, lookup);
-                self.position += (line.len() + 1).min(rest.len());
-                expanded
-            }
+        if let Some(quote @ (b'"' | b'\'')) = rest.as_bytes().first() {
+            self.quoted(*quote, values, lookup)
+        } else {
+            let line = rest.split('\n').next().unwrap_or_default();
+            let value = line.split(" #").next().unwrap_or_default().trim_end();
+            let expanded = self.expand(value, values, lookup);
+            self.position += (line.len() + 1).min(rest.len());
+            expanded
         }
     }
 
@@ -174,8 +194,11 @@ impl<'a> Reader<'a> {
         for (offset, byte) in rest.bytes().enumerate().skip(1) {
             if byte == quote && !after_backslash {
                 let text = String::from_utf8(value).map_err(|_| self.error_here("not UTF-8"))?;
-                let result =
-                    if quote == b'"' { self.expand(&unescape(&text), values, lookup) } else { Ok(text) };
+                let result = if quote == b'"' {
+                    self.expand(&unescape(&text), values, lookup)
+                } else {
+                    Ok(text)
+                };
                 self.position += offset + 1;
                 return result;
             }
@@ -200,7 +223,8 @@ impl<'a> Reader<'a> {
         lookup: Lookup<'_>,
     ) -> Result<String, DotenvError> {
         let find = |name: &str| lookup(name).or_else(|| values.get(name).cloned());
-        template::substitute(value, &find, &mut |_| {}).map_err(|error| self.error_here(error.message("a value")))
+        template::substitute(value, &find, &mut |_| {})
+            .map_err(|error| self.error_here(error.message("a value")))
     }
 }
 
@@ -238,8 +262,15 @@ fn escape(tail: &str) -> (Option<String>, usize) {
         // `\c` is matched by the reference, but means nothing to it.
         Some(b'c') => return (None, 1),
         Some(b'0') => {
-            let digits = tail.bytes().skip(1).take(3).take_while(u8::is_ascii_digit).count();
-            let octal = (digits == 3).then(|| u32::from_str_radix(&tail[1..4], 8).ok()).flatten();
+            let digits = tail
+                .bytes()
+                .skip(1)
+                .take(3)
+                .take_while(u8::is_ascii_digit)
+                .count();
+            let octal = (digits == 3)
+                .then(|| u32::from_str_radix(&tail[1..4], 8).ok())
+                .flatten();
             let character = octal.filter(|code| *code < 256).and_then(char::from_u32);
             return (character.map(String::from), 1 + digits);
         }

@@ -35,8 +35,11 @@ fn read_environment(
             *value = environment.get(name).cloned();
         }
     }
-    let own: BTreeMap<String, String> =
-        service.environment.iter().filter_map(|(name, value)| Some((name.clone(), value.clone()?))).collect();
+    let own: BTreeMap<String, String> = service
+        .environment
+        .iter()
+        .filter_map(|(name, value)| Some((name.clone(), value.clone()?)))
+        .collect();
     let mut values = own.clone();
     for (index, file) in service.env_files.iter().enumerate() {
         let place = path.key("env_file").index(index);
@@ -49,11 +52,20 @@ fn read_environment(
             let place = path.key("environment");
             let at = model.position_of(&place.key(name));
             let traps = load.traps;
-            trap::report(&traps, Trap::NullHidesEnvFile, at, &place, name, &mut load.sink);
+            trap::report(
+                traps,
+                Trap::NullHidesEnvFile,
+                at,
+                &place,
+                name,
+                &mut load.sink,
+            );
         }
     }
-    let mut merged: BTreeMap<String, Option<String>> =
-        values.into_iter().map(|(name, value)| (name, Some(value))).collect();
+    let mut merged: BTreeMap<String, Option<String>> = values
+        .into_iter()
+        .map(|(name, value)| (name, Some(value)))
+        .collect();
     merged.append(&mut service.environment);
     service.environment = merged;
 }
@@ -69,16 +81,26 @@ fn read_env_file(
     if !load.reader.exists(&file.path) {
         if file.required {
             let message = format!("env file {} not found: no such file", file.path);
-            load.sink.error_with_hint(at, place, message, "make it, or write `required: false`");
+            load.sink
+                .error_with_hint(at, place, message, "make it, or write `required: false`");
         }
         return;
     }
-    let Some(text) = load.reader.read_within(&file.path, at, place, &mut load.sink) else { return };
+    let Some(text) = load
+        .reader
+        .read_within(&file.path, at, place, &mut load.sink)
+    else {
+        return;
+    };
     let result = match file.format.as_str() {
         "" | ".env" => dotenv::parse(&text, values, lookup),
         "raw" => dotenv::parse_raw(&text, values, lookup),
         format => {
-            load.sink.error(at, place, format!("unsupported env_file format \"{format}\""));
+            load.sink.error(
+                at,
+                place,
+                format!("unsupported env_file format \"{format}\""),
+            );
             return;
         }
     };
@@ -93,10 +115,16 @@ fn read_labels(load: &mut Load<'_>, service: &mut Service, model: &Node, path: &
         let place = path.key("label_file").index(index);
         let at = model.position_of(&place);
         if !load.reader.exists(file) {
-            load.sink.error(at, &place, format!("label file {file} not found: no such file"));
+            load.sink.error(
+                at,
+                &place,
+                format!("label file {file} not found: no such file"),
+            );
             continue;
         }
-        let Some(text) = load.reader.read_within(file, at, &place, &mut load.sink) else { continue };
+        let Some(text) = load.reader.read_within(file, at, &place, &mut load.sink) else {
+            continue;
+        };
         let mut values = BTreeMap::new();
         let lookup = |name: &str| labels.get(name).cloned();
         if let Err(error) = dotenv::parse(&text, &mut values, &lookup) {
@@ -111,6 +139,18 @@ fn read_labels(load: &mut Load<'_>, service: &mut Service, model: &Node, path: &
 /// Says what is wrong in a file of variables.
 pub(crate) fn report(load: &mut Load<'_>, file: &str, error: &DotenvError) {
     let number = load.reader.register(file);
-    let at = Position { file: number, line: error.line, column: 1 };
-    load.sink.error(at, &YamlPath::new(), format!("failed to read {file}: line {}: {}", error.line, error.message));
+    let at = Position {
+        file: number,
+        line: error.line,
+        column: 1,
+        prefixed: false,
+    };
+    load.sink.error(
+        at,
+        &YamlPath::new(),
+        format!(
+            "failed to read {file}: line {}: {}",
+            error.line, error.message
+        ),
+    );
 }

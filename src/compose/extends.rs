@@ -25,16 +25,27 @@ const LONGEST_CHAIN: usize = 64;
 
 /// Replaces every service that extends another by what both say.
 pub(crate) fn apply(load: &mut Load<'_>, root: &mut Node, place: &Place, resets: &[YamlPath]) {
-    let Some(services) = root.as_map_mut().and_then(|map| map.get_mut("services")) else { return };
-    let Some(map) = services.as_map_mut() else { return };
-    let extending: Vec<String> =
-        map.iter().filter(|(_, service)| service.get("extends").is_some()).map(|(name, _)| name.clone()).collect();
+    let Some(services) = root.as_map_mut().and_then(|map| map.get_mut("services")) else {
+        return;
+    };
+    let Some(map) = services.as_map_mut() else {
+        return;
+    };
+    let extending: Vec<String> = map
+        .iter()
+        .filter(|(_, service)| service.get("extends").is_some())
+        .map(|(name, _)| name.clone())
+        .collect();
     if extending.is_empty() {
         return;
     }
     let shared = Rc::new(RefCell::new(std::mem::take(map)));
     let file = place.ancestors.last().cloned().unwrap_or_default();
-    let mut work = Work { load, place, chain: Vec::new() };
+    let mut work = Work {
+        load,
+        place,
+        chain: Vec::new(),
+    };
     for name in extending {
         work.chain.clear();
         work.resolve(&name, &shared, &file, resets);
@@ -52,7 +63,11 @@ struct Work<'a, 'b> {
 impl Work<'_, '_> {
     /// Resolves one service in place; what it extends is resolved first.
     fn resolve(&mut self, name: &str, services: &Services, file: &str, resets: &[YamlPath]) {
-        let Some(extends) = services.borrow().get(name).and_then(|service| service.get("extends").cloned()) else {
+        let Some(extends) = services
+            .borrow()
+            .get(name)
+            .and_then(|service| service.get("extends").cloned())
+        else {
             return;
         };
         let place = YamlPath::of_keys(["services", name, "extends"]);
@@ -61,7 +76,14 @@ impl Work<'_, '_> {
         if self.chain.contains(&link) || self.chain.len() >= LONGEST_CHAIN {
             let mut chain: Vec<_> = self.chain.iter().map(|(_, name)| name.as_str()).collect();
             chain.push(name);
-            self.load.sink.error(at, &place, format!("circular reference: {} extend one another", chain.join(" -> ")));
+            self.load.sink.error(
+                at,
+                &place,
+                format!(
+                    "circular reference: {} extend one another",
+                    chain.join(" -> ")
+                ),
+            );
             drop_extends(services, name);
             return;
         }
@@ -96,7 +118,9 @@ impl Work<'_, '_> {
             None => (services.clone(), file.to_owned(), Rc::from(Vec::new())),
         };
         if !base_services.borrow().contains_key(&base_name) {
-            let message = format!("cannot extend service \"{name}\": service \"{base_name}\" not found in {base_file}");
+            let message = format!(
+                "cannot extend service \"{name}\": service \"{base_name}\" not found in {base_file}"
+            );
             self.load.sink.error(extends.key_at, place, message);
             return None;
         }
@@ -121,31 +145,51 @@ impl Work<'_, '_> {
     }
 
     /// Copies a base, within the budget; an empty one has nothing to give.
-    fn copy(&mut self, services: &Services, name: &str, at: Position, place: &YamlPath) -> Option<Node> {
+    fn copy(
+        &mut self,
+        services: &Services,
+        name: &str,
+        at: Position,
+        place: &YamlPath,
+    ) -> Option<Node> {
         let services = services.borrow();
         let base = services.get(name).filter(|base| !base.is_null())?;
         if base.as_map().is_none() {
-            self.load.sink.error(base.at, &YamlPath::of_keys(["services", name]), "must be a mapping");
+            self.load.sink.error(
+                base.at,
+                &YamlPath::of_keys(["services", name]),
+                "must be a mapping",
+            );
             return None;
         }
         let size = count(base);
-        match self.load.budget.copied_nodes.checked_sub(size) {
-            Some(rest) => self.load.budget.copied_nodes = rest,
-            None => {
-                self.load.sink.error(at, place, "`extends` copies too many values");
-                return None;
-            }
+        if let Some(rest) = self.load.budget.copied_nodes.checked_sub(size) {
+            self.load.budget.copied_nodes = rest;
+        } else {
+            self.load
+                .sink
+                .error(at, place, "`extends` copies too many values");
+            return None;
         }
         Some(base.clone())
     }
 
     /// Reads what `extends` says: the service, and the file when it is another.
-    fn target(&mut self, name: &str, extends: &Node, place: &YamlPath) -> Option<(String, Option<String>)> {
+    fn target(
+        &mut self,
+        name: &str,
+        extends: &Node,
+        place: &YamlPath,
+    ) -> Option<(String, Option<String>)> {
         if let Some(service) = extends.as_str() {
             return Some((service.to_owned(), None));
         }
         let Some(service) = extends.get("service").and_then(Node::as_str) else {
-            self.load.sink.error(extends.key_at, place, format!("extends.{name}.service is required"));
+            self.load.sink.error(
+                extends.key_at,
+                place,
+                format!("extends.{name}.service is required"),
+            );
             return None;
         };
         let file = match extends.get("file").filter(|file| !file.is_null()) {
@@ -153,12 +197,16 @@ impl Work<'_, '_> {
             Some(file) => match &file.value {
                 Value::Str(path) if paths::is_remote(path) || path.starts_with("oci:") => {
                     let place = place.key("file");
-                    self.load.sink.error(file.at, &place, "remote files cannot be extended");
+                    self.load
+                        .sink
+                        .error(file.at, &place, "remote files cannot be extended");
                     return None;
                 }
                 Value::Str(path) => Some(pathtext::absolute(&self.place.folder, path)),
                 _ => {
-                    self.load.sink.error(file.at, &place.key("file"), "must be a string");
+                    self.load
+                        .sink
+                        .error(file.at, &place.key("file"), "must be a string");
                     return None;
                 }
             },
@@ -181,29 +229,48 @@ impl Work<'_, '_> {
         let mut root = Node::map(Map::new(), Position::default());
         let mut resets = Vec::new();
         for document in parsed.documents {
-            let Some(over) = self.load.prepare(document.root, self.place) else { continue };
+            let Some(over) = self.load.prepare(document.root, self.place) else {
+                continue;
+            };
             for path in &document.resets {
                 root.remove(path.segments());
             }
             resets.extend(document.resets);
             merge::merge_files(&mut root, over, &mut self.load.sink);
-            unicity::enforce(&mut root, &mut self.load.sink);
+            unicity::enforce(&mut root, self.load.traps, &mut self.load.sink);
             self.load.canonicalize(&mut root);
         }
-        let base = paths::Base { folder: pathtext::folder(path), home: self.load.home.clone() };
+        let base = paths::Base {
+            folder: pathtext::folder(path),
+            home: self.load.home.clone(),
+        };
         paths::resolve(&mut root, &base, &mut self.load.sink);
-        let services = root.as_map_mut().and_then(|map| map.get_mut("services")).and_then(Node::as_map_mut);
+        let services = root
+            .as_map_mut()
+            .and_then(|map| map.get_mut("services"))
+            .and_then(Node::as_map_mut);
         let Some(services) = services else {
-            self.load.sink.error(at, place, format!("cannot extend a service of {path}: it has no services section"));
+            self.load.sink.error(
+                at,
+                place,
+                format!("cannot extend a service of {path}: it has no services section"),
+            );
             return None;
         };
         let services = Rc::new(RefCell::new(std::mem::take(services)));
-        Some(BaseFile { services, resets: resets.into() })
+        Some(BaseFile {
+            services,
+            resets: resets.into(),
+        })
     }
 }
 
 fn drop_extends(services: &Services, name: &str) {
-    if let Some(map) = services.borrow_mut().get_mut(name).and_then(Node::as_map_mut) {
+    if let Some(map) = services
+        .borrow_mut()
+        .get_mut(name)
+        .and_then(Node::as_map_mut)
+    {
         map.shift_remove("extends");
     }
 }

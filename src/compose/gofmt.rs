@@ -2,7 +2,7 @@
 //!
 //! Knows nothing about YAML or Compose.
 
-/// Prints a float as Go's `%v` does: shortest digits, exponent form below 1e-4 and from 1e21 on.
+/// Prints a float as Go's `%v` does: shortest digits, exponent form below 1e-4 and from 1e6 on.
 pub(crate) fn float64(value: f64) -> String {
     if value.is_nan() {
         return "NaN".to_owned();
@@ -25,14 +25,19 @@ pub(crate) fn float32(value: f32) -> String {
 fn shape(scientific: &str) -> String {
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
-    let (sign, mantissa) = mantissa.strip_prefix('-').map_or(("", mantissa), |rest| ("-", rest));
+    let (sign, mantissa) = mantissa
+        .strip_prefix('-')
+        .map_or(("", mantissa), |rest| ("-", rest));
     let digits: String = mantissa.chars().filter(|c| *c != '.').collect();
     if digits == "0" {
         return format!("{sign}0");
     }
-    if !(-4..21).contains(&exponent) {
+    if !(-4..6).contains(&exponent) {
         let exponent_sign = if exponent < 0 { '-' } else { '+' };
-        return format!("{sign}{mantissa}e{exponent_sign}{:02}", exponent.unsigned_abs());
+        return format!(
+            "{sign}{mantissa}e{exponent_sign}{:02}",
+            exponent.unsigned_abs()
+        );
     }
     let body = if exponent < 0 {
         let zeros = "0".repeat(usize::try_from(-exponent - 1).unwrap_or(0));
@@ -46,6 +51,21 @@ fn shape(scientific: &str) -> String {
         }
     };
     format!("{sign}{body}")
+}
+
+/// Rewrites a time printed by Go's `%v` the way Go's JSON writes it: `2024-01-01T00:00:00Z`.
+pub(crate) fn rfc3339(printed: &str) -> String {
+    let mut parts = printed.split(' ');
+    let (date, time) = (
+        parts.next().unwrap_or_default(),
+        parts.next().unwrap_or_default(),
+    );
+    let zone = match parts.next().unwrap_or_default() {
+        "+0000" => "Z".to_owned(),
+        zone if zone.len() == 5 => format!("{}:{}", &zone[..3], &zone[3..]),
+        zone => zone.to_owned(),
+    };
+    format!("{date}T{time}{zone}")
 }
 
 /// Prints nanoseconds as Go's `time.Duration` does: `1m30s`, `1.5s`, `500ms`, `26h0m0s`.
@@ -94,7 +114,9 @@ mod tests {
             (1.5, "1.5"),
             (1000.0, "1000"),
             (0.1, "0.1"),
-            (1e20, "100000000000000000000"),
+            (999_999.5, "999999.5"),
+            (1e6, "1e+06"),
+            (123_456_789.25, "1.2345678925e+08"),
             (1e21, "1e+21"),
             (1.25e22, "1.25e+22"),
             (0.0001, "0.0001"),

@@ -9,7 +9,11 @@ use super::template;
 
 /// Interpolates and casts a whole file in place; what cannot be is reported and taken out.
 pub(crate) fn interpolate(root: &mut Node, variables: template::Lookup<'_>, sink: &mut Sink) {
-    let mut walk = Walk { variables, sink, path: YamlPath::new() };
+    let mut walk = Walk {
+        variables,
+        sink,
+        path: YamlPath::new(),
+    };
     if let Some(map) = root.as_map_mut() {
         map.retain(|key, node| walk.child(key, node));
     }
@@ -53,12 +57,20 @@ impl Walk<'_> {
         true
     }
 
-    fn string(&mut self, text: &mut String, at: super::node::Position) -> Option<Value> {
+    fn string(&mut self, text: &str, at: super::node::Position) -> Option<Value> {
         let mut unset = Vec::new();
-        let result = template::substitute(text, self.variables, &mut |name| unset.push(name.to_owned()));
+        let result = template::substitute(text, self.variables, &mut |name| {
+            unset.push(name.to_owned());
+        });
         for name in unset {
-            let message = format!("the \"{name}\" variable is not set, defaulting to a blank string");
-            self.sink.warning(at, &self.path, message, format!("pass it, or write `${{{name}:-default}}`"));
+            let message =
+                format!("the \"{name}\" variable is not set, defaulting to a blank string");
+            self.sink.warning(
+                at,
+                &self.path,
+                message,
+                format!("pass it, or write `${{{name}:-default}}`"),
+            );
         }
         let text = match result {
             Ok(text) => text,
@@ -73,7 +85,9 @@ impl Walk<'_> {
                 return None;
             }
         };
-        let Some(cast) = cast_for(&self.path) else { return Some(Value::Str(text)) };
+        let Some(cast) = cast_for(&self.path) else {
+            return Some(Value::Str(text));
+        };
         match cast_text(cast, &text) {
             Ok(value) => {
                 if cast == Cast::Boolean {
@@ -102,14 +116,23 @@ pub(crate) enum Cast {
 /// Turns a string into the type of its key, as the reference does.
 pub(crate) fn cast_text(cast: Cast, text: &str) -> Result<Value, String> {
     match cast {
-        Cast::Integer => parse_integer(text).map(Value::Int).ok_or_else(|| format!("\"{text}\" is no integer")),
-        Cast::Float => parse_float(text).map(Value::Float).ok_or_else(|| format!("\"{text}\" is no number")),
-        #[expect(clippy::cast_possible_truncation, reason = "the reference holds these in 32 bits")]
+        Cast::Integer => parse_integer(text)
+            .map(Value::Int)
+            .ok_or_else(|| format!("\"{text}\" is no integer")),
+        Cast::Float => parse_float(text)
+            .map(Value::Float)
+            .ok_or_else(|| format!("\"{text}\" is no number")),
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "the reference holds these in 32 bits"
+        )]
         Cast::Float32 => {
             let value = parse_float(text).ok_or_else(|| format!("\"{text}\" is no number"))?;
             Ok(Value::Float32(value as f32))
         }
-        Cast::Boolean => parse_boolean(text).map(Value::Bool).ok_or_else(|| format!("invalid boolean: {text}")),
+        Cast::Boolean => parse_boolean(text)
+            .map(Value::Bool)
+            .ok_or_else(|| format!("invalid boolean: {text}")),
     }
 }
 
@@ -118,10 +141,22 @@ pub(crate) fn parse_integer(text: &str) -> Option<i64> {
     text.parse().ok()
 }
 
-/// Reads a float as Go's `ParseFloat` does, without its hexadecimal forms.
+/// Reads a float as Go's `ParseFloat` does, underscores between digits included, without its hexadecimal forms.
 pub(crate) fn parse_float(text: &str) -> Option<f64> {
-    let plain = text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-'));
-    text.parse::<f64>().ok().filter(|value| plain && value.is_finite())
+    let is_digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
+    let bytes = text.as_bytes();
+    let separates =
+        |at: usize| at > 0 && is_digit(bytes.get(at - 1)) && is_digit(bytes.get(at + 1));
+    if !text.match_indices('_').all(|(at, _)| separates(at)) {
+        return None;
+    }
+    let text = text.replace('_', "");
+    let plain = text
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-'));
+    text.parse::<f64>()
+        .ok()
+        .filter(|value| plain && value.is_finite())
 }
 
 /// Reads a boolean, in YAML 1.2's words or 1.1's.
@@ -164,12 +199,48 @@ static CASTS: &[(Pattern, Cast)] = &[
     (&["services", "*", "cpu_shares"], Cast::Integer),
     (&["services", "*", "init"], Cast::Boolean),
     (&["services", "*", "deploy", "replicas"], Cast::Integer),
-    (&["services", "*", "deploy", "update_config", "parallelism"], Cast::Integer),
-    (&["services", "*", "deploy", "update_config", "max_failure_ratio"], Cast::Float),
-    (&["services", "*", "deploy", "rollback_config", "parallelism"], Cast::Integer),
-    (&["services", "*", "deploy", "rollback_config", "max_failure_ratio"], Cast::Float),
-    (&["services", "*", "deploy", "restart_policy", "max_attempts"], Cast::Integer),
-    (&["services", "*", "deploy", "placement", "max_replicas_per_node"], Cast::Integer),
+    (
+        &["services", "*", "deploy", "update_config", "parallelism"],
+        Cast::Integer,
+    ),
+    (
+        &[
+            "services",
+            "*",
+            "deploy",
+            "update_config",
+            "max_failure_ratio",
+        ],
+        Cast::Float,
+    ),
+    (
+        &["services", "*", "deploy", "rollback_config", "parallelism"],
+        Cast::Integer,
+    ),
+    (
+        &[
+            "services",
+            "*",
+            "deploy",
+            "rollback_config",
+            "max_failure_ratio",
+        ],
+        Cast::Float,
+    ),
+    (
+        &["services", "*", "deploy", "restart_policy", "max_attempts"],
+        Cast::Integer,
+    ),
+    (
+        &[
+            "services",
+            "*",
+            "deploy",
+            "placement",
+            "max_replicas_per_node",
+        ],
+        Cast::Integer,
+    ),
     (&["services", "*", "healthcheck", "retries"], Cast::Integer),
     (&["services", "*", "healthcheck", "disable"], Cast::Boolean),
     (&["services", "*", "oom_kill_disable"], Cast::Boolean),
@@ -184,8 +255,14 @@ static CASTS: &[(Pattern, Cast)] = &[
     (&["services", "*", "ulimits", "*"], Cast::Integer),
     (&["services", "*", "ulimits", "*", "hard"], Cast::Integer),
     (&["services", "*", "ulimits", "*", "soft"], Cast::Integer),
-    (&["services", "*", "volumes", "[]", "read_only"], Cast::Boolean),
-    (&["services", "*", "volumes", "[]", "volume", "nocopy"], Cast::Boolean),
+    (
+        &["services", "*", "volumes", "[]", "read_only"],
+        Cast::Boolean,
+    ),
+    (
+        &["services", "*", "volumes", "[]", "volume", "nocopy"],
+        Cast::Boolean,
+    ),
     (&["networks", "*", "external"], Cast::Boolean),
     (&["networks", "*", "internal"], Cast::Boolean),
     (&["networks", "*", "attachable"], Cast::Boolean),

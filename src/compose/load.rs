@@ -15,8 +15,8 @@ use super::path::YamlPath;
 use super::source::{DiskFiles, ProjectFiles, Reader};
 use super::yaml::{Budget, Document};
 use super::{
-    consistency, defaults, envfile, include, interpolate, merge, names, normalize, paths, profile, schema, trap, unicity,
-    yaml,
+    consistency, defaults, envfile, include, interpolate, merge, names, normalize, paths, profile,
+    schema, trap, unicity, yaml,
 };
 
 /// Loads a Compose project.
@@ -51,12 +51,18 @@ pub struct Loaded {
 impl ComposeLoader {
     /// Makes a loader that reads files of this machine.
     pub fn new(options: LoadOptions) -> Self {
-        Self { options, files: Arc::new(DiskFiles) }
+        Self {
+            options,
+            files: Arc::new(DiskFiles),
+        }
     }
 
     /// Makes a loader that reads other files, for example [`super::MemoryFiles`].
     pub fn with_files(options: LoadOptions, files: impl ProjectFiles + 'static) -> Self {
-        Self { options, files: Arc::new(files) }
+        Self {
+            options,
+            files: Arc::new(files),
+        }
     }
 
     /// Returns the options.
@@ -71,8 +77,9 @@ impl ComposeLoader {
     /// All mistakes of all files, in file order.
     pub fn load(&self) -> Result<Loaded, Diagnostics> {
         let mut load = Load::new(&self.options, self.files.as_ref());
-        let (model, environment) = load.model();
-        let project = model.and_then(|model| load.project(&model, environment));
+        let project = load
+            .model()
+            .and_then(|(model, place)| load.project(&model, place));
         let (errors, warnings) = load.sink.finish(load.reader.names());
         match project {
             Some(project) if errors.is_empty() => Ok(Loaded { project, warnings }),
@@ -87,10 +94,10 @@ impl ComposeLoader {
     /// As [`Self::load`].
     pub(crate) fn load_tree(&self) -> Result<(Node, Diagnostics), Diagnostics> {
         let mut load = Load::new(&self.options, self.files.as_ref());
-        let (model, _) = load.model();
+        let model = load.model();
         let (errors, warnings) = load.sink.finish(load.reader.names());
         match model {
-            Some(model) if errors.is_empty() => Ok((model, warnings)),
+            Some((model, _)) if errors.is_empty() => Ok((model, warnings)),
             _ => Err(errors),
         }
     }
@@ -136,7 +143,9 @@ impl<'a> Load<'a> {
             reader: Reader::new(files, options.outside_paths),
             sink: Sink::default(),
             budget: Budget::default(),
-            traps: trap::Policy { strictness: options.strictness },
+            traps: trap::Policy {
+                strictness: options.strictness,
+            },
             home: home.map(|home| home.to_string_lossy().into_owned()),
             bases: HashMap::new(),
             interpolate: options.interpolation == Interpolation::Apply,
@@ -144,30 +153,42 @@ impl<'a> Load<'a> {
     }
 
     /// Loads the merged, normalized tree of the project.
-    fn model(&mut self) -> (Option<Node>, Environment) {
-        let Some(start) = names::find_start(self) else { return (None, Environment::new()) };
+    fn model(&mut self) -> Option<(Node, Place)> {
+        let start = names::find_start(self)?;
         let errors = self.sink.error_count();
-        let files: Vec<ParsedFile> = start.files.iter().filter_map(|file| self.parse_named(file)).collect();
+        let files: Vec<ParsedFile> = start
+            .files
+            .iter()
+            .filter_map(|file| self.parse_named(file))
+            .collect();
         if self.sink.error_count() > errors {
-            return (None, start.environment);
+            return None;
         }
         let name = names::project_name(self, &start, &files);
         let mut environment = start.environment;
-        environment.insert(names::PROJECT_NAME_VARIABLE.to_owned(), name.clone().unwrap_or_default());
-        let place = Place { folder: start.folder, environment, ancestors: Vec::new() };
+        environment.insert(
+            names::PROJECT_NAME_VARIABLE.to_owned(),
+            name.clone().unwrap_or_default(),
+        );
+        let place = Place {
+            folder: start.folder,
+            environment,
+            ancestors: Vec::new(),
+        };
         let mut root = self.group(files, &place);
         if root.as_map().is_none_or(super::node::Map::is_empty) && !self.sink.has_errors() {
-            self.sink.error(Position::default(), &YamlPath::new(), "empty compose file");
+            self.sink
+                .error(Position::default(), &YamlPath::new(), "empty compose file");
         }
         if let Some(name) = name {
             normalize::normalize(&mut root, &name, &place.environment);
         }
-        (Some(root), place.environment)
+        Some((root, place))
     }
 
     /// Makes the tree a typed project and checks it.
-    fn project(&mut self, model: &Node, environment: Environment) -> Option<Project> {
-        let mut project = names::decode_project(self, model, environment);
+    fn project(&mut self, model: &Node, place: Place) -> Option<Project> {
+        let mut project = names::decode_project(self, model, place);
         profile::apply(&mut project, &self.options.profiles);
         consistency::check(&mut project, model, &mut self.sink);
         envfile::apply(self, &mut project, model);
@@ -176,14 +197,22 @@ impl<'a> Load<'a> {
 
     fn parse_named(&mut self, file: &names::NamedFile) -> Option<ParsedFile> {
         let text = match &file.text {
-            Some(text) => self.reader.count(text.len(), &file.path).map(|()| text.clone()),
+            Some(text) => self
+                .reader
+                .count(text.len(), &file.path)
+                .map(|()| text.clone()),
             None => self.reader.read_named(&file.path),
         };
         let number = self.reader.register(&file.path);
         match text {
             Ok(text) => Some(self.parse(&file.path, &text, number)),
             Err(message) => {
-                let at = Position { file: number, line: 0, column: 0 };
+                let at = Position {
+                    file: number,
+                    line: 0,
+                    column: 0,
+                    prefixed: false,
+                };
                 self.sink.error(at, &YamlPath::new(), message);
                 None
             }
@@ -191,7 +220,12 @@ impl<'a> Load<'a> {
     }
 
     /// Reads and parses a file that another file names.
-    pub(crate) fn parse_within(&mut self, path: &str, at: Position, place: &YamlPath) -> Option<ParsedFile> {
+    pub(crate) fn parse_within(
+        &mut self,
+        path: &str,
+        at: Position,
+        place: &YamlPath,
+    ) -> Option<ParsedFile> {
         let text = self.reader.read_within(path, at, place, &mut self.sink)?;
         let number = self.reader.register(path);
         let errors = self.sink.error_count();
@@ -201,7 +235,10 @@ impl<'a> Load<'a> {
 
     fn parse(&mut self, path: &str, text: &str, number: u16) -> ParsedFile {
         let documents = yaml::parse(text, number, &mut self.budget, &mut self.sink);
-        ParsedFile { path: path.to_owned(), documents }
+        ParsedFile {
+            path: path.to_owned(),
+            documents,
+        }
     }
 
     /// Loads files that go over one another: those of the project, or those of one include.
@@ -216,7 +253,10 @@ impl<'a> Load<'a> {
         }
         defaults::set_defaults(&mut root);
         defaults::check(&mut root, &mut self.sink);
-        let base = paths::Base { folder: place.folder.clone(), home: self.home.clone() };
+        let base = paths::Base {
+            folder: place.folder.clone(),
+            home: self.home.clone(),
+        };
         paths::resolve(&mut root, &base, &mut self.sink);
         normalize::resolve_environment(&mut root, &place.environment);
         root
@@ -224,7 +264,9 @@ impl<'a> Load<'a> {
 
     /// Puts one document over what was loaded before.
     fn document(&mut self, root: &mut Node, document: Document, place: &Place) {
-        let Some(mut over) = self.prepare(document.root, place) else { return };
+        let Some(mut over) = self.prepare(document.root, place) else {
+            return;
+        };
         super::extends::apply(self, &mut over, place, &document.resets);
         for path in &document.resets {
             root.remove(path.segments());
@@ -234,11 +276,19 @@ impl<'a> Load<'a> {
             root.at = over.at;
         }
         merge::merge_files(root, over, &mut self.sink);
-        unicity::enforce(root, &mut self.sink);
+        unicity::enforce(root, self.traps, &mut self.sink);
         schema::validate(root, &mut self.sink);
-        if let Some(version) = root.as_map_mut().and_then(|map| map.shift_remove("version")) {
+        if let Some(version) = root
+            .as_map_mut()
+            .and_then(|map| map.shift_remove("version"))
+        {
             let message = "the attribute `version` is obsolete, it will be ignored";
-            self.sink.warning(version.key_at, &YamlPath::of_keys(["version"]), message, "remove it");
+            self.sink.warning(
+                version.key_at,
+                &YamlPath::of_keys(["version"]),
+                message,
+                "remove it",
+            );
         }
         self.canonicalize(root);
     }
@@ -246,7 +296,11 @@ impl<'a> Load<'a> {
     /// Interpolates a document, if it is a mapping at all.
     pub(crate) fn prepare(&mut self, mut root: Node, place: &Place) -> Option<Node> {
         if !matches!(root.value, Value::Map(_)) {
-            self.sink.error(root.at, &YamlPath::new(), "top-level object must be a mapping");
+            self.sink.error(
+                root.at,
+                &YamlPath::new(),
+                "top-level object must be a mapping",
+            );
             return None;
         }
         if self.interpolate {
@@ -257,9 +311,19 @@ impl<'a> Load<'a> {
     }
 
     pub(crate) fn canonicalize(&mut self, root: &mut Node) {
-        let variables = if self.interpolate { Variables::Replaced } else { Variables::Kept };
-        canonical::canonicalize(root, variables, &self.traps, &mut self.sink);
+        let variables = if self.interpolate {
+            Variables::Replaced
+        } else {
+            Variables::Kept
+        };
+        canonical::canonicalize(
+            root,
+            variables,
+            self.traps,
+            &mut self.budget,
+            &mut self.sink,
+        );
         // Long forms can show duplicates that short ones hid.
-        unicity::enforce(root, &mut self.sink);
+        unicity::enforce(root, self.traps, &mut self.sink);
     }
 }

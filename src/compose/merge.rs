@@ -8,12 +8,20 @@ use super::path::{Pattern, YamlPath, lookup};
 
 /// Merges `over` into `base`, both whole files.
 pub(crate) fn merge_files(base: &mut Node, over: Node, sink: &mut Sink) {
-    Merge { sink, path: YamlPath::new() }.node(base, over);
+    Merge {
+        sink,
+        path: YamlPath::new(),
+    }
+    .node(base, over);
 }
 
 /// Merges a service over the one it extends.
 pub(crate) fn merge_service(base: &mut Node, over: Node, name: &str, sink: &mut Sink) {
-    Merge { sink, path: YamlPath::of_keys(["services", name]) }.node(base, over);
+    Merge {
+        sink,
+        path: YamlPath::of_keys(["services", name]),
+    }
+    .node(base, over);
 }
 
 /// How a key merges when not by type.
@@ -42,11 +50,17 @@ static RULES: &[(Pattern, Rule)] = &[
     (&["services", "*", "annotations"], Rule::Sequence),
     (&["services", "*", "build"], Rule::Build),
     (&["services", "*", "build", "args"], Rule::Sequence),
-    (&["services", "*", "build", "additional_contexts"], Rule::Sequence),
+    (
+        &["services", "*", "build", "additional_contexts"],
+        Rule::Sequence,
+    ),
     (&["services", "*", "build", "extra_hosts"], Rule::NewOnly),
     (&["services", "*", "build", "labels"], Rule::Sequence),
     (&["services", "*", "command"], Rule::Replace),
-    (&["services", "*", "depends_on"], Rule::Names { dependencies: true }),
+    (
+        &["services", "*", "depends_on"],
+        Rule::Names { dependencies: true },
+    ),
     (&["services", "*", "deploy", "labels"], Rule::Sequence),
     (&["services", "*", "dns"], Rule::Sequence),
     (&["services", "*", "dns_opt"], Rule::Sequence),
@@ -59,8 +73,18 @@ static RULES: &[(Pattern, Rule)] = &[
     (&["services", "*", "healthcheck", "test"], Rule::Replace),
     (&["services", "*", "labels"], Rule::Sequence),
     (&["services", "*", "logging"], Rule::Logging),
-    (&["services", "*", "models"], Rule::Names { dependencies: false }),
-    (&["services", "*", "networks"], Rule::Names { dependencies: false }),
+    (
+        &["services", "*", "models"],
+        Rule::Names {
+            dependencies: false,
+        },
+    ),
+    (
+        &["services", "*", "networks"],
+        Rule::Names {
+            dependencies: false,
+        },
+    ),
     (&["services", "*", "sysctls"], Rule::Sequence),
     (&["services", "*", "tmpfs"], Rule::Sequence),
     (&["services", "*", "ulimits", "*"], Rule::Replace),
@@ -85,7 +109,13 @@ impl Merge<'_> {
             (Value::Map(base), Value::Map(over)) => self.mappings(base, *over),
             (Value::Seq(base), Value::Seq(over)) => base.extend(over),
             (Value::Map(_) | Value::Seq(_), _) => self.cannot(over_at),
-            (_, value) => *base = Node { value, at: over.at, key_at: over.key_at },
+            (_, value) => {
+                *base = Node {
+                    value,
+                    at: over.at,
+                    key_at: over.key_at,
+                }
+            }
         }
     }
 
@@ -105,7 +135,10 @@ impl Merge<'_> {
     }
 
     fn cannot(&mut self, at: Position) {
-        let message = format!("cannot override {}: the values are of different kinds", self.path);
+        let message = format!(
+            "cannot override {}: the values are of different kinds",
+            self.path
+        );
         self.sink.error(at, &self.path, message);
     }
 
@@ -119,8 +152,10 @@ impl Merge<'_> {
             }
             Rule::NewOnly => {
                 let mut items = to_sequence(base);
-                let new: Vec<_> =
-                    to_sequence(&over).into_iter().filter(|item| !items.iter().any(|known| known.same_value(item))).collect();
+                let new: Vec<_> = to_sequence(&over)
+                    .into_iter()
+                    .filter(|item| !items.iter().any(|known| known.same_value(item)))
+                    .collect();
                 items.extend(new);
                 base.value = Value::Seq(items);
             }
@@ -143,7 +178,11 @@ impl Merge<'_> {
                     (Some(left), Some(right)) => left.same_value(right),
                     _ => true,
                 };
-                if same { self.both_mappings(base, over) } else { *base = over }
+                if same {
+                    self.both_mappings(base, over);
+                } else {
+                    *base = over;
+                }
             }
             Rule::IpamPools => self.ipam_pools(base, over),
         }
@@ -168,7 +207,8 @@ impl Merge<'_> {
         }
     }
 
-    /// Pools of the same subnet merge; the order is the reference's: those of the other file that match none come first.
+    /// Pools of the same subnet merge. The reference's loop is followed step by step, since its order and what it
+    /// loses when both files have several pools are part of its answer.
     fn ipam_pools(&mut self, base: &mut Node, over: Node) {
         let over_at = over.key_at;
         let (Value::Seq(originals), Value::Seq(overrides)) = (&mut base.value, over.value) else {
@@ -176,24 +216,42 @@ impl Merge<'_> {
             return;
         };
         let subnet = |node: &Node| node.get("subnet").map(Node::to_text);
-        let mut pools: Vec<Node> = Vec::new();
-        for original in std::mem::take(originals) {
-            let mut original = original;
-            for over in &overrides {
-                let known = pools.iter().any(|pool| subnet(pool) == subnet(over));
-                if subnet(over) != subnet(&original) && !known {
-                    pools.push(over.clone());
+        // What is kept, as places in the two lists: a pool that is kept can still change.
+        let mut kept: Vec<Pool> = Vec::new();
+        for index in 0..originals.len() {
+            for (other, over) in overrides.iter().enumerate() {
+                let find = |originals: &[Node], wanted: &Option<String>| {
+                    kept.iter().position(|pool| match pool {
+                        Pool::Original(index) => subnet(&originals[*index]) == *wanted,
+                        Pool::Override(index) => subnet(&overrides[*index]) == *wanted,
+                    })
+                };
+                if subnet(over) != subnet(&originals[index])
+                    && find(originals, &subnet(over)).is_none()
+                {
+                    kept.push(Pool::Override(other));
                     continue;
                 }
-                self.both_mappings(&mut original, over.clone());
-                match pools.iter_mut().find(|pool| subnet(pool) == subnet(&original)) {
-                    Some(pool) => *pool = original.clone(),
-                    None => pools.push(original.clone()),
+                self.both_mappings(&mut originals[index], over.clone());
+                match find(originals, &subnet(&originals[index])) {
+                    Some(position) => kept[position] = Pool::Original(index),
+                    None => kept.push(Pool::Original(index)),
                 }
             }
         }
-        *originals = pools;
+        let pools = kept.into_iter().map(|pool| match pool {
+            Pool::Original(index) => originals[index].clone(),
+            Pool::Override(index) => overrides[index].clone(),
+        });
+        *originals = pools.collect();
     }
+}
+
+/// A pool of one of the two files.
+#[derive(Clone, Copy)]
+enum Pool {
+    Original(usize),
+    Override(usize),
 }
 
 /// Turns `{A: 1, B: }` into `[A=1, B]`, sorted as the reference does; a string becomes a list of itself.
@@ -206,10 +264,17 @@ fn to_sequence(node: &Node) -> Vec<Node> {
             for (key, value) in map.iter() {
                 let texts = match &value.value {
                     Value::Null => vec![key.clone()],
-                    Value::Seq(values) => values.iter().map(|value| format!("{key}={}", value.to_text())).collect(),
+                    Value::Seq(values) => values
+                        .iter()
+                        .map(|value| format!("{key}={}", value.to_text()))
+                        .collect(),
                     _ => vec![format!("{key}={}", value.to_text())],
                 };
-                items.extend(texts.into_iter().map(|text| Node { value: Value::Str(text), at: value.at, key_at: value.key_at }));
+                items.extend(texts.into_iter().map(|text| Node {
+                    value: Value::Str(text),
+                    at: value.at,
+                    key_at: value.key_at,
+                }));
             }
             items.sort_by(|left, right| left.as_str().cmp(&right.as_str()));
             items
@@ -220,20 +285,35 @@ fn to_sequence(node: &Node) -> Vec<Node> {
 
 /// Turns `[a, b]` into `{a: , b: }`, or for dependencies into conditions.
 fn to_names(node: Node, dependencies: bool) -> Node {
-    let Value::Seq(items) = &node.value else { return node };
+    let Value::Seq(items) = &node.value else {
+        return node;
+    };
     let mut map = Map::new();
     for item in items {
-        let Some(name) = item.as_str() else { return node };
-        let value = if dependencies { started(item.at) } else { Node::new(Value::Null, item.at) };
+        let Some(name) = item.as_str() else {
+            return node;
+        };
+        let value = if dependencies {
+            started(item.at)
+        } else {
+            Node::new(Value::Null, item.at)
+        };
         map.insert(name.to_owned(), value);
     }
-    Node { value: Value::Map(Box::new(map)), at: node.at, key_at: node.key_at }
+    Node {
+        value: Value::Map(Box::new(map)),
+        at: node.at,
+        key_at: node.key_at,
+    }
 }
 
 /// What the short form of a dependency means.
 pub(crate) fn started(at: Position) -> Node {
     let condition = Value::Str("service_started".to_owned());
-    Node::with_entries([("condition", condition), ("required", Value::Bool(true))], at)
+    Node::with_entries(
+        [("condition", condition), ("required", Value::Bool(true))],
+        at,
+    )
 }
 
 fn to_build(node: Node) -> Node {

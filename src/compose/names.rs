@@ -1,9 +1,9 @@
 //! Which files a project has, where it stands, what it is called, and which variables it sees.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::envfile;
-use super::load::{Environment, Load, ParsedFile};
+use super::load::{Environment, Load, ParsedFile, Place};
 use super::model::{Context, Decode, Project};
 use super::node::{Node, Position, Value};
 use super::options::Interpolation;
@@ -15,7 +15,12 @@ use super::{pathtext, template};
 pub(crate) const PROJECT_NAME_VARIABLE: &str = "COMPOSE_PROJECT_NAME";
 
 /// The names a Compose file is looked for under, best first.
-const DEFAULT_FILES: &[&str] = &["compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml"];
+const DEFAULT_FILES: &[&str] = &[
+    "compose.yaml",
+    "compose.yml",
+    "docker-compose.yml",
+    "docker-compose.yaml",
+];
 /// The names of a file over it.
 const DEFAULT_OVERRIDES: &[&str] = &[
     "compose.override.yml",
@@ -44,15 +49,29 @@ pub(crate) struct Start {
 pub(crate) fn find_start(load: &mut Load<'_>) -> Option<Start> {
     let options = load.options;
     let working = working_folder(load)?;
-    let given = options.project_directory.as_ref().map(|folder| resolved(&working, folder));
-    let mut files: Vec<NamedFile> = options.files.iter().map(|file| named(&working, file)).collect();
+    let given = options
+        .project_directory
+        .as_ref()
+        .map(|folder| resolved(&working, folder));
+    let mut files: Vec<NamedFile> = options
+        .files
+        .iter()
+        .map(|file| named(&working, file))
+        .collect();
     let mut environment = options.environment.clone();
     let folder_of = |files: &[NamedFile]| {
-        let first = files.iter().find(|file| file.text.is_none()).map(|file| pathtext::folder(&file.path));
+        let first = files
+            .iter()
+            .find(|file| file.text.is_none())
+            .map(|file| pathtext::folder(&file.path));
         given.clone().or(first).unwrap_or_else(|| working.clone())
     };
     load.reader.allow(&folder_of(&files));
-    let env_files: Vec<String> = options.env_files.iter().map(|file| resolved(&working, file)).collect();
+    let env_files: Vec<String> = options
+        .env_files
+        .iter()
+        .map(|file| resolved(&working, file))
+        .collect();
     add_env_files(load, &env_files, &folder_of(&files), &mut environment)?;
     if files.is_empty() {
         files = default_files(load, &working, &folder_of(&[]), &environment)?;
@@ -65,18 +84,33 @@ pub(crate) fn find_start(load: &mut Load<'_>) -> Option<Start> {
         load.reader.allow(&pathtext::folder(&file.path));
     }
     let folder = folder_of(&files);
-    Some(Start { files, folder, environment })
+    Some(Start {
+        files,
+        folder,
+        environment,
+    })
 }
 
 fn working_folder(load: &mut Load<'_>) -> Option<String> {
-    let folder = match &load.options.working_directory {
-        Some(folder) => Ok(folder.clone()),
-        None => std::env::current_dir(),
-    };
-    match folder {
-        Ok(folder) => Some(pathtext::clean(&folder.to_string_lossy())),
+    let given = load
+        .options
+        .working_directory
+        .as_ref()
+        .map(|folder| folder.to_string_lossy().into_owned());
+    if let Some(folder) = given.as_ref().filter(|folder| folder.starts_with('/')) {
+        return Some(pathtext::clean(folder));
+    }
+    match std::env::current_dir() {
+        Ok(current) => Some(pathtext::join(
+            &current.to_string_lossy(),
+            &given.unwrap_or_default(),
+        )),
         Err(error) => {
-            load.sink.error(Position::default(), &YamlPath::new(), format!("the working folder is unknown: {error}"));
+            load.sink.error(
+                Position::default(),
+                &YamlPath::new(),
+                format!("the working folder is unknown: {error}"),
+            );
             None
         }
     }
@@ -88,8 +122,14 @@ fn resolved(working: &str, path: &Path) -> String {
 
 fn named(working: &str, source: &Source) -> NamedFile {
     match source {
-        Source::Path(path) => NamedFile { path: resolved(working, path), text: None },
-        Source::Text { name, text } => NamedFile { path: name.clone(), text: Some(text.clone()) },
+        Source::Path(path) => NamedFile {
+            path: resolved(working, path),
+            text: None,
+        },
+        Source::Text { name, text } => NamedFile {
+            path: name.clone(),
+            text: Some(text.clone()),
+        },
     }
 }
 
@@ -110,12 +150,14 @@ fn add_env_files(
             continue;
         }
         let text = if is_default {
-            load.reader.read_within(file, nowhere, &root, &mut load.sink)?
+            load.reader
+                .read_within(file, nowhere, &root, &mut load.sink)?
         } else {
             match load.reader.read_named(file) {
                 Ok(text) => text,
                 Err(message) => {
-                    load.sink.error(nowhere, &root, format!("couldn't find env file: {message}"));
+                    load.sink
+                        .error(nowhere, &root, format!("couldn't find env file: {message}"));
                     return None;
                 }
             }
@@ -140,24 +182,42 @@ fn default_files(
     environment: &Environment,
 ) -> Option<Vec<NamedFile>> {
     let file = |path: String| NamedFile { path, text: None };
-    if let Some(list) = environment.get("COMPOSE_FILE").filter(|list| !list.is_empty()) {
-        let separator = environment.get("COMPOSE_PATH_SEPARATOR").map_or(":", String::as_str);
+    if let Some(list) = environment
+        .get("COMPOSE_FILE")
+        .filter(|list| !list.is_empty())
+    {
+        let separator = environment
+            .get("COMPOSE_PATH_SEPARATOR")
+            .map_or(":", String::as_str);
         let separator = if separator.is_empty() { ":" } else { separator };
-        return Some(list.split(separator).map(|path| file(resolved(working, Path::new(path)))).collect());
+        return Some(
+            list.split(separator)
+                .map(|path| file(resolved(working, Path::new(path))))
+                .collect(),
+        );
     }
     let mut folder = folder.to_owned();
     loop {
         let find = |names: &[&str]| {
-            names.iter().map(|name| pathtext::join(&folder, name)).find(|path| load.reader.is_file(path))
+            names
+                .iter()
+                .map(|name| pathtext::join(&folder, name))
+                .find(|path| load.reader.is_file(path))
         };
         if let Some(main) = find(DEFAULT_FILES) {
-            return Some(std::iter::once(main).chain(find(DEFAULT_OVERRIDES)).map(file).collect());
+            return Some(
+                std::iter::once(main)
+                    .chain(find(DEFAULT_OVERRIDES))
+                    .map(file)
+                    .collect(),
+            );
         }
         let parent = pathtext::folder(&folder);
         if parent == folder {
             let message = "no configuration file provided: not found";
             let hint = format!("name a file, or make one called {}", DEFAULT_FILES[0]);
-            load.sink.error_with_hint(Position::default(), &YamlPath::new(), message, hint);
+            load.sink
+                .error_with_hint(Position::default(), &YamlPath::new(), message, hint);
             return None;
         }
         folder = parent;
@@ -165,11 +225,22 @@ fn default_files(
 }
 
 /// Determines the project name: given, then `COMPOSE_PROJECT_NAME`, then `name:`, then the folder.
-pub(crate) fn project_name(load: &mut Load<'_>, start: &Start, files: &[ParsedFile]) -> Option<String> {
+pub(crate) fn project_name(
+    load: &mut Load<'_>,
+    start: &Start,
+    files: &[ParsedFile],
+) -> Option<String> {
     let nowhere = Position::default();
     let root = YamlPath::new();
-    let from_environment = start.environment.get(PROJECT_NAME_VARIABLE).filter(|name| !name.is_empty());
-    let given = load.options.project_name.as_ref().filter(|name| !name.is_empty());
+    let from_environment = start
+        .environment
+        .get(PROJECT_NAME_VARIABLE)
+        .filter(|name| !name.is_empty());
+    let given = load
+        .options
+        .project_name
+        .as_ref()
+        .filter(|name| !name.is_empty());
     if let Some(name) = given.or(from_environment) {
         if normalized_name(name) == *name {
             return Some(name.clone());
@@ -198,13 +269,16 @@ pub(crate) fn project_name(load: &mut Load<'_>, start: &Start, files: &[ParsedFi
     } else if load.options.interpolation == Interpolation::Apply {
         let lookup = |name: &str| start.environment.get(name).cloned();
         // A mistake in it is found again, with its position, when the file is interpolated.
-        template::substitute(&written, &lookup, &mut |_| {}).map(|name| normalized_name(&name)).ok()?
+        template::substitute(&written, &lookup, &mut |_| {})
+            .map(|name| normalized_name(&name))
+            .ok()?
     } else {
         normalized_name(&written)
     };
     if name.is_empty() {
         let hint = "give a name, or set `name:` in the file";
-        load.sink.error_with_hint(nowhere, &root, "project name must not be empty", hint);
+        load.sink
+            .error_with_hint(nowhere, &root, "project name must not be empty", hint);
         return None;
     }
     Some(name)
@@ -221,11 +295,17 @@ pub(crate) fn normalized_name(text: &str) -> String {
 }
 
 /// Makes the tree typed.
-pub(crate) fn decode_project(load: &mut Load<'_>, model: &Node, environment: Environment) -> Project {
-    let mut project = Project { environment, ..Project::default() };
-    let folder = load.options.project_directory.clone();
-    project.directory = folder.unwrap_or_default();
-    let mut context = Context { sink: &mut load.sink, path: YamlPath::new(), traps: load.traps };
+pub(crate) fn decode_project(load: &mut Load<'_>, model: &Node, place: Place) -> Project {
+    let mut project = Project {
+        environment: place.environment,
+        directory: PathBuf::from(place.folder),
+        ..Project::default()
+    };
+    let mut context = Context {
+        sink: &mut load.sink,
+        path: YamlPath::new(),
+        traps: load.traps,
+    };
     context.entries(model, |key, node, context| match key {
         "name" => project.name = Decode::decode(node, context),
         "services" => project.services = Decode::decode(node, context),
@@ -236,7 +316,9 @@ pub(crate) fn decode_project(load: &mut Load<'_>, model: &Node, environment: Env
         "models" => project.models = Decode::decode(node, context),
         _ => {
             if key.starts_with("x-") {
-                project.extensions.insert(key.to_owned(), Decode::decode(node, context));
+                project
+                    .extensions
+                    .insert(key.to_owned(), Decode::decode(node, context));
             }
         }
     });
@@ -249,9 +331,13 @@ mod tests {
 
     #[test]
     fn names_are_made_of_any_text() {
-        for (text, name) in
-            [(".My App.v2", "myappv2"), ("___", ""), ("é", ""), ("15-project.Name", "15-projectname"), ("_-a_b", "a_b")]
-        {
+        for (text, name) in [
+            (".My App.v2", "myappv2"),
+            ("___", ""),
+            ("é", ""),
+            ("15-project.Name", "15-projectname"),
+            ("_-a_b", "a_b"),
+        ] {
             assert_eq!(normalized_name(text), name, "{text}");
         }
     }

@@ -13,6 +13,8 @@ pub(crate) struct Position {
     pub(crate) file: u16,
     pub(crate) line: u32,
     pub(crate) column: u32,
+    /// Whether the scalar there is a number with a base prefix, such as `0440` or `0x1F`.
+    pub(crate) prefixed: bool,
 }
 
 /// A mapping, in the order of the file.
@@ -49,7 +51,11 @@ pub(crate) enum Value {
 
 impl Node {
     pub(crate) fn new(value: Value, at: Position) -> Self {
-        Self { value, at, key_at: at }
+        Self {
+            value,
+            at,
+            key_at: at,
+        }
     }
 
     pub(crate) fn string(text: impl Into<String>, at: Position) -> Self {
@@ -65,8 +71,14 @@ impl Node {
     }
 
     /// Makes a mapping of strings and booleans written by a short form.
-    pub(crate) fn with_entries(entries: impl IntoIterator<Item = (&'static str, Value)>, at: Position) -> Self {
-        let map = entries.into_iter().map(|(key, value)| (key.to_owned(), Self::new(value, at))).collect();
+    pub(crate) fn with_entries(
+        entries: impl IntoIterator<Item = (&'static str, Value)>,
+        at: Position,
+    ) -> Self {
+        let map = entries
+            .into_iter()
+            .map(|(key, value)| (key.to_owned(), Self::new(value, at)))
+            .collect();
         Self::map(map, at)
     }
 
@@ -112,14 +124,6 @@ impl Node {
     /// Returns the value of a key, when this is a mapping that has it.
     pub(crate) fn get(&self, key: &str) -> Option<&Node> {
         self.as_map()?.get(key)
-    }
-
-    /// Returns the node at a path.
-    pub(crate) fn find(&self, path: &[Segment]) -> Option<&Node> {
-        path.iter().try_fold(self, |node, segment| match segment {
-            Segment::Key(key) => node.get(key),
-            Segment::Index(index) => node.as_seq()?.get(*index),
-        })
     }
 
     /// Returns where the node at `path` is written, or the nearest parent that is written somewhere.
@@ -202,7 +206,10 @@ impl Node {
                 format!("[{}]", items.join(" "))
             }
             Value::Map(map) => {
-                let mut entries: Vec<_> = map.iter().map(|(key, node)| format!("{key}:{}", node.to_text())).collect();
+                let mut entries: Vec<_> = map
+                    .iter()
+                    .map(|(key, node)| format!("{key}:{}", node.to_text()))
+                    .collect();
                 entries.sort();
                 format!("map[{}]", entries.join(" "))
             }
@@ -216,7 +223,10 @@ impl Node {
 }
 
 impl Value {
-    #[expect(clippy::float_cmp, reason = "equal means written equally; no arithmetic is involved")]
+    #[expect(
+        clippy::float_cmp,
+        reason = "equal means written equally; no arithmetic is involved"
+    )]
     fn same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Null, Self::Null) => true,
@@ -225,13 +235,21 @@ impl Value {
             (Self::Uint(left), Self::Uint(right)) => left == right,
             (Self::Float(left), Self::Float(right)) => left == right,
             (Self::Float32(left), Self::Float32(right)) => left == right,
-            (Self::Str(left), Self::Str(right)) | (Self::Time(left), Self::Time(right)) => left == right,
+            (Self::Str(left), Self::Str(right)) | (Self::Time(left), Self::Time(right)) => {
+                left == right
+            }
             (Self::Seq(left), Self::Seq(right)) => {
-                left.len() == right.len() && left.iter().zip(right).all(|(left, right)| left.same_value(right))
+                left.len() == right.len()
+                    && left
+                        .iter()
+                        .zip(right)
+                        .all(|(left, right)| left.same_value(right))
             }
             (Self::Map(left), Self::Map(right)) => {
                 left.len() == right.len()
-                    && left.iter().all(|(key, node)| right.get(key).is_some_and(|other| node.same_value(other)))
+                    && left.iter().all(|(key, node)| {
+                        right.get(key).is_some_and(|other| node.same_value(other))
+                    })
             }
             _ => false,
         }

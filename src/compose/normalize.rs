@@ -10,7 +10,10 @@ use super::pathtext;
 /// Resolves `environment: [NAME]`, and secrets and configs of an environment variable.
 pub(crate) fn resolve_environment(root: &mut Node, environment: &BTreeMap<String, String>) {
     for service in section(root, "services") {
-        let Some(items) = service.as_map_mut().and_then(|map| map.get_mut("environment")).and_then(Node::as_seq_mut)
+        let Some(items) = service
+            .as_map_mut()
+            .and_then(|map| map.get_mut("environment"))
+            .and_then(Node::as_seq_mut)
         else {
             continue;
         };
@@ -24,11 +27,17 @@ pub(crate) fn resolve_environment(root: &mut Node, environment: &BTreeMap<String
     }
     for kind in ["secrets", "configs"] {
         for node in section(root, kind) {
-            let found = node.get("environment").and_then(Node::as_str).and_then(|name| environment.get(name));
+            let found = node
+                .get("environment")
+                .and_then(Node::as_str)
+                .and_then(|name| environment.get(name));
             if let Some(value) = found.cloned()
                 && let Some(map) = node.as_map_mut()
             {
-                map.insert(RESOLVED_VALUE.to_owned(), Node::string(value, super::node::Position::default()));
+                map.insert(
+                    RESOLVED_VALUE.to_owned(),
+                    Node::string(value, super::node::Position::default()),
+                );
             }
         }
     }
@@ -38,7 +47,11 @@ pub(crate) fn resolve_environment(root: &mut Node, environment: &BTreeMap<String
 pub(crate) const RESOLVED_VALUE: &str = "x-#value";
 
 fn section<'a>(root: &'a mut Node, name: &str) -> impl Iterator<Item = &'a mut Node> {
-    root.as_map_mut().and_then(|map| map.get_mut(name)).and_then(Node::as_map_mut).into_iter().flat_map(Map::values_mut)
+    root.as_map_mut()
+        .and_then(|map| map.get_mut(name))
+        .and_then(Node::as_map_mut)
+        .into_iter()
+        .flat_map(Map::values_mut)
 }
 
 /// Normalizes the project called `name`.
@@ -54,7 +67,11 @@ pub(crate) fn normalize(root: &mut Node, name: &str, environment: &BTreeMap<Stri
         }
     }
     for kind in ["networks", "volumes", "configs", "secrets"] {
-        let Some(resources) = root.as_map_mut().and_then(|map| map.get_mut(kind)).and_then(Node::as_map_mut) else {
+        let Some(resources) = root
+            .as_map_mut()
+            .and_then(|map| map.get_mut(kind))
+            .and_then(Node::as_map_mut)
+        else {
             continue;
         };
         for (key, resource) in resources.iter_mut() {
@@ -67,7 +84,9 @@ fn default_network(root: &mut Node) {
     let mut used = false;
     for service in section(root, "services") {
         let at = service.at;
-        let Some(map) = service.as_map_mut() else { continue };
+        let Some(map) = service.as_map_mut() else {
+            continue;
+        };
         if map.contains_key("provider") || map.contains_key("network_mode") {
             continue;
         }
@@ -85,7 +104,9 @@ fn default_network(root: &mut Node) {
         return;
     }
     let Some(map) = root.as_map_mut() else { return };
-    let networks = map.entry("networks".to_owned()).or_insert_with(|| Node::map(Map::new(), at_nowhere()));
+    let networks = map
+        .entry("networks".to_owned())
+        .or_insert_with(|| Node::map(Map::new(), at_nowhere()));
     if networks.is_null() {
         networks.value = Value::Map(Box::default());
     }
@@ -142,11 +163,15 @@ enum Unset {
 fn resolve_values(node: &mut Node, environment: &BTreeMap<String, String>, unset: Unset) {
     match &mut node.value {
         Value::Seq(items) => items.retain_mut(|item| {
-            let Some(name) = item.as_str() else { return false };
+            let Some(name) = item.as_str() else {
+                return false;
+            };
             if name.contains('=') {
                 return true;
             }
-            let Some(value) = environment.get(name) else { return unset == Unset::Keep };
+            let Some(value) = environment.get(name) else {
+                return unset == Unset::Keep;
+            };
             item.value = Value::Str(format!("{name}={value}"));
             true
         }),
@@ -154,7 +179,9 @@ fn resolve_values(node: &mut Node, environment: &BTreeMap<String, String>, unset
             if !value.is_null() {
                 return true;
             }
-            let Some(found) = environment.get(name) else { return unset == Unset::Keep };
+            let Some(found) = environment.get(name) else {
+                return unset == Unset::Keep;
+            };
             value.value = Value::Str(found.clone());
             true
         }),
@@ -167,7 +194,11 @@ const NAMESPACES: &[&str] = &["network_mode", "ipc", "pid", "uts", "cgroup"];
 
 fn imply_dependencies(service: &mut Map) {
     let mut implied: Vec<(String, bool, super::node::Position)> = Vec::new();
-    for link in service.get("links").and_then(Node::as_seq).unwrap_or_default() {
+    for link in service
+        .get("links")
+        .and_then(Node::as_seq)
+        .unwrap_or_default()
+    {
         let Some(text) = link.as_str() else { continue };
         let mut parts = text.split(':');
         let name = parts.next().unwrap_or_default();
@@ -182,19 +213,37 @@ fn imply_dependencies(service: &mut Map) {
             implied.push((name.to_owned(), true, node.at));
         }
     }
-    for node in service.get("volumes_from").and_then(Node::as_seq).unwrap_or_default() {
-        let Some(text) = node.as_str().filter(|text| !text.starts_with("container:")) else { continue };
-        implied.push((text.split(':').next().unwrap_or_default().to_owned(), false, node.at));
+    for node in service
+        .get("volumes_from")
+        .and_then(Node::as_seq)
+        .unwrap_or_default()
+    {
+        let Some(text) = node.as_str().filter(|text| !text.starts_with("container:")) else {
+            continue;
+        };
+        implied.push((
+            text.split(':').next().unwrap_or_default().to_owned(),
+            false,
+            node.at,
+        ));
     }
     if implied.is_empty() {
         return;
     }
-    let dependencies = service.entry("depends_on".to_owned()).or_insert_with(|| Node::map(Map::new(), at_nowhere()));
-    let Some(dependencies) = dependencies.as_map_mut() else { return };
+    let dependencies = service
+        .entry("depends_on".to_owned())
+        .or_insert_with(|| Node::map(Map::new(), at_nowhere()));
+    let Some(dependencies) = dependencies.as_map_mut() else {
+        return;
+    };
     for (name, restart, at) in implied {
         dependencies.entry(name).or_insert_with(|| {
             let condition = Value::Str("service_started".to_owned());
-            let entries = [("condition", condition), ("restart", Value::Bool(restart)), ("required", Value::Bool(true))];
+            let entries = [
+                ("condition", condition),
+                ("restart", Value::Bool(restart)),
+                ("required", Value::Bool(true)),
+            ];
             Node::with_entries(entries, at)
         });
     }
@@ -205,15 +254,24 @@ fn name_resource(resource: &mut Node, key: &str, project: &str) {
         resource.value = Value::Map(Box::default());
     }
     let at = resource.at;
-    let Some(map) = resource.as_map_mut() else { return };
+    let Some(map) = resource.as_map_mut() else {
+        return;
+    };
     if map.get("name").is_none_or(Node::is_null) {
         let external = map.get("external").is_some_and(is_true);
-        let name = if external { key.to_owned() } else { format!("{project}_{key}") };
+        let name = if external {
+            key.to_owned()
+        } else {
+            format!("{project}_{key}")
+        };
         map.insert("name".to_owned(), Node::string(name, at));
     }
 }
 
 /// Reads a flag the way Go's `ParseBool` does.
 fn is_true(node: &Node) -> bool {
-    matches!(node.to_text().as_str(), "1" | "t" | "T" | "TRUE" | "true" | "True")
+    matches!(
+        node.to_text().as_str(),
+        "1" | "t" | "T" | "TRUE" | "true" | "True"
+    )
 }

@@ -25,7 +25,11 @@ impl YamlPath {
 
     /// Makes a path of mapping keys.
     pub fn of_keys<'a>(keys: impl IntoIterator<Item = &'a str>) -> Self {
-        Self(keys.into_iter().map(|key| Segment::Key(key.to_owned())).collect())
+        Self(
+            keys.into_iter()
+                .map(|key| Segment::Key(key.to_owned()))
+                .collect(),
+        )
     }
 
     /// Returns the segments, top first.
@@ -79,10 +83,14 @@ impl YamlPath {
     /// Tells whether this path has exactly the shape of `pattern`.
     pub(crate) fn matches(&self, pattern: Pattern) -> bool {
         self.0.len() == pattern.len()
-            && self.0.iter().zip(pattern).all(|(segment, part)| match segment {
-                Segment::Key(key) => *part == "*" || part == key,
-                Segment::Index(_) => *part == "*" || *part == "[]",
-            })
+            && self
+                .0
+                .iter()
+                .zip(pattern)
+                .all(|(segment, part)| match segment {
+                    Segment::Key(key) => *part == "*" || part == key,
+                    Segment::Index(_) => *part == "*" || *part == "[]",
+                })
     }
 }
 
@@ -91,7 +99,10 @@ pub(crate) type Pattern = &'static [&'static str];
 
 /// Finds the rule for a path in a table of (pattern, rule).
 pub(crate) fn lookup<T>(table: &'static [(Pattern, T)], path: &YamlPath) -> Option<&'static T> {
-    table.iter().find(|(pattern, _)| path.matches(pattern)).map(|(_, rule)| rule)
+    table
+        .iter()
+        .find(|(pattern, _)| path.matches(pattern))
+        .map(|(_, rule)| rule)
 }
 
 impl fmt::Display for YamlPath {

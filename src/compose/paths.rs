@@ -14,7 +14,12 @@ pub(crate) struct Base {
 
 /// Makes every path of the table absolute.
 pub(crate) fn resolve(root: &mut Node, base: &Base, sink: &mut Sink) {
-    Walk { base, sink, path: YamlPath::new() }.node(root);
+    Walk {
+        base,
+        sink,
+        path: YamlPath::new(),
+    }
+    .node(root);
 }
 
 /// What kind of path a key holds.
@@ -34,12 +39,18 @@ enum Kind {
 
 static PATHS: &[(Pattern, Kind)] = &[
     (&["services", "*", "build", "context"], Kind::Context),
-    (&["services", "*", "build", "additional_contexts", "*"], Kind::Context),
+    (
+        &["services", "*", "build", "additional_contexts", "*"],
+        Kind::Context,
+    ),
     (&["services", "*", "build", "ssh", "*"], Kind::MaybeWindows),
     (&["services", "*", "env_file", "*", "path"], Kind::Plain),
     (&["services", "*", "label_file", "*"], Kind::Plain),
     (&["services", "*", "extends", "file"], Kind::Plain),
-    (&["services", "*", "develop", "watch", "*", "path"], Kind::Plain),
+    (
+        &["services", "*", "develop", "watch", "*", "path"],
+        Kind::Plain,
+    ),
     (&["services", "*", "volumes", "*"], Kind::Mount),
     (&["configs", "*", "file"], Kind::MaybeWindows),
     (&["secrets", "*", "file"], Kind::MaybeWindows),
@@ -85,12 +96,12 @@ impl Walk<'_> {
                 }
                 let at = node.key_at;
                 let Some(map) = node.as_map_mut() else { return };
-                match map.get_mut("source") {
-                    Some(source) => self.text(Kind::MaybeWindows, source),
-                    None => {
-                        let message = "invalid mount config for type \"bind\": field Source must not be empty";
-                        self.sink.error(at, &self.path, message);
-                    }
+                if let Some(source) = map.get_mut("source") {
+                    self.text(Kind::MaybeWindows, source);
+                } else {
+                    let message =
+                        "invalid mount config for type \"bind\": field Source must not be empty";
+                    self.sink.error(at, &self.path, message);
                 }
             }
             Kind::Volume => {
@@ -108,7 +119,9 @@ impl Walk<'_> {
     }
 
     fn text(&mut self, kind: Kind, node: &mut Node) {
-        let Value::Str(text) = &mut node.value else { return };
+        let Value::Str(text) = &mut node.value else {
+            return;
+        };
         let stays = match kind {
             Kind::Context => is_remote(text),
             Kind::MaybeWindows => pathtext::is_windows_absolute(text),
@@ -120,21 +133,37 @@ impl Walk<'_> {
         }
         let mut expanded = std::mem::take(text);
         if let Some(rest) = expanded.strip_prefix('~') {
-            match &self.base.home {
-                Some(home) => expanded = pathtext::join(home, rest),
-                None => {
-                    let hint = "write the path in full, or give the loader a home folder";
-                    self.sink.warning(node.at, &self.path, "cannot expand `~`: no home folder is known", hint);
-                }
+            if let Some(home) = &self.base.home {
+                expanded = pathtext::join(home, rest);
+            } else {
+                let hint = "write the path in full, or give the loader a home folder";
+                self.sink.warning(
+                    node.at,
+                    &self.path,
+                    "cannot expand `~`: no home folder is known",
+                    hint,
+                );
             }
         }
         let empty_context = matches!(kind, Kind::Context) && expanded.is_empty();
-        *text = if empty_context { expanded } else { pathtext::absolute(&self.base.folder, &expanded) };
+        *text = if empty_context {
+            expanded
+        } else {
+            pathtext::absolute(&self.base.folder, &expanded)
+        };
     }
 }
 
 /// Tells whether a build context is no local folder.
 pub(crate) fn is_remote(context: &str) -> bool {
-    const PREFIXES: &[&str] = &["https://", "http://", "git://", "ssh://", "github.com/", "git@", "service:"];
+    const PREFIXES: &[&str] = &[
+        "https://",
+        "http://",
+        "git://",
+        "ssh://",
+        "github.com/",
+        "git@",
+        "service:",
+    ];
     context.contains("://") || PREFIXES.iter().any(|prefix| context.starts_with(prefix))
 }

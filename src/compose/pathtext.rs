@@ -37,7 +37,11 @@ pub(crate) fn join(base: &str, path: &str) -> String {
 
 /// Makes a path absolute: kept when it is, else below `base`.
 pub(crate) fn absolute(base: &str, path: &str) -> String {
-    if path.starts_with('/') { path.to_owned() } else { join(base, path) }
+    if path.starts_with('/') {
+        path.to_owned()
+    } else {
+        join(base, path)
+    }
 }
 
 /// Returns the folder of a path.
@@ -51,13 +55,20 @@ pub(crate) fn folder(path: &str) -> String {
 
 /// Tells whether a cleaned `path` is `root` or lies below it.
 pub(crate) fn is_within(path: &str, root: &str) -> bool {
-    root == "/" || path == root || path.strip_prefix(root).is_some_and(|rest| rest.starts_with('/'))
+    root == "/"
+        || path == root
+        || path
+            .strip_prefix(root)
+            .is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// Tells whether a path is absolute on Windows: a drive or a share.
 pub(crate) fn is_windows_absolute(path: &str) -> bool {
     let bytes = path.as_bytes();
-    let drive = bytes.len() > 2 && bytes[0].is_ascii_alphabetic() && bytes[1] == b':' && matches!(bytes[2], b'\\' | b'/');
+    let drive = bytes.len() > 2
+        && bytes[0].is_ascii_alphabetic()
+        && bytes[1] == b':'
+        && matches!(bytes[2], b'\\' | b'/');
     let share = path.starts_with(r"\\") && path[2..].contains('\\');
     drive || share
 }

@@ -8,10 +8,16 @@ pub(crate) fn apply(project: &mut Project, profiles: &[String]) {
     if active.is_empty()
         && let Some(list) = project.environment.get("COMPOSE_PROFILES")
     {
-        active = list.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect();
+        active = list
+            .split(',')
+            .map(|name| name.trim().to_owned())
+            .filter(|name| !name.is_empty())
+            .collect();
     }
     let services = std::mem::take(&mut project.services);
-    let (enabled, disabled) = services.into_iter().partition(|(_, service)| service.has_profile(&active));
+    let (enabled, disabled) = services
+        .into_iter()
+        .partition(|(_, service)| service.has_profile(&active));
     project.services = enabled;
     project.disabled_services = disabled;
     project.profiles = active;

@@ -22,7 +22,10 @@ pub(crate) enum ScalarTag<'a> {
 /// The text cannot be what its tag says.
 pub(crate) fn resolve(text: &str, plain: bool, tag: ScalarTag<'_>) -> Result<Value, String> {
     match tag {
-        ScalarTag::Other | ScalarTag::Core("str" | "binary") => Ok(Value::Str(text.to_owned())),
+        ScalarTag::Other | ScalarTag::Core("str") => Ok(Value::Str(text.to_owned())),
+        ScalarTag::Core("binary") => base64(text)
+            .map(Value::Str)
+            .ok_or_else(|| "!!binary value contains invalid base64 data".to_owned()),
         ScalarTag::None if !plain => Ok(Value::Str(text.to_owned())),
         ScalarTag::None => Ok(resolve_plain(text, true)),
         ScalarTag::Core(name) => {
@@ -38,8 +41,48 @@ pub(crate) fn resolve(text: &str, plain: bool, tag: ScalarTag<'_>) -> Result<Val
                 ("null" | "bool" | "int" | "float" | "timestamp", _) => false,
                 _ => return Ok(Value::Str(text.to_owned())),
             };
-            if fits { Ok(value) } else { Err(format!("cannot read `{text}` as !!{name}")) }
+            if fits {
+                Ok(value)
+            } else {
+                Err(format!("cannot read `{text}` as !!{name}"))
+            }
         }
+    }
+}
+
+/// Reads padded base64 that holds UTF-8 text; line breaks in it do not count.
+fn base64(text: &str) -> Option<String> {
+    let mut bytes = Vec::new();
+    let (mut bits, mut held, mut padding) = (0u32, 0u32, 0usize);
+    for byte in text.bytes().filter(|byte| !matches!(byte, b'\n' | b'\r')) {
+        let digit = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            b'=' => {
+                padding += 1;
+                continue;
+            }
+            _ => return None,
+        };
+        if padding > 0 {
+            return None;
+        }
+        held = held << 6 | u32::from(digit);
+        bits += 6;
+        if bits >= 8 {
+            bits -= 8;
+            bytes.push(u8::try_from(held >> bits & 0xff).unwrap_or_default());
+            held &= (1 << bits) - 1;
+        }
+    }
+    let complete = matches!((bits, padding), (0, 0) | (4, 2) | (2, 1));
+    if complete {
+        String::from_utf8(bytes).ok()
+    } else {
+        None
     }
 }
 
@@ -49,7 +92,9 @@ fn resolve_plain(text: &str, with_dates: bool) -> Value {
         "true" | "True" | "TRUE" => return Value::Bool(true),
         "false" | "False" | "FALSE" => return Value::Bool(false),
         ".nan" | ".NaN" | ".NAN" => return Value::Float(f64::NAN),
-        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => return Value::Float(f64::INFINITY),
+        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => {
+            return Value::Float(f64::INFINITY);
+        }
         "-.inf" | "-.Inf" | "-.INF" => return Value::Float(f64::NEG_INFINITY),
         _ => {}
     }
@@ -60,7 +105,13 @@ fn resolve_plain(text: &str, with_dates: bool) -> Value {
                 return Value::Time(printed);
             }
             let digits = text.replace('_', "");
-            integer(&digits).or_else(|| if is_yaml_float(&digits) { finite(&digits) } else { None })
+            integer(&digits).or_else(|| {
+                if is_yaml_float(&digits) {
+                    finite(&digits)
+                } else {
+                    None
+                }
+            })
         }
         _ => None,
     };
@@ -69,10 +120,16 @@ fn resolve_plain(text: &str, with_dates: bool) -> Value {
 
 /// Reads a decimal float; numbers beyond 64-bit floats are no floats.
 fn finite(text: &str) -> Option<Value> {
-    if !text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-')) {
+    if !text
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-'))
+    {
         return None;
     }
-    text.parse::<f64>().ok().filter(|value| value.is_finite()).map(Value::Float)
+    text.parse::<f64>()
+        .ok()
+        .filter(|value| value.is_finite())
+        .map(Value::Float)
 }
 
 /// Reads an integer with Go's base prefixes: `0x`, `0b`, `0o`, and a leading 0 for octal.
@@ -110,7 +167,10 @@ fn integer(text: &str) -> Option<Value> {
 fn is_yaml_float(text: &str) -> bool {
     let text = text.strip_prefix(['-', '+']).unwrap_or(text);
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
-        Some((mantissa, exponent)) => (mantissa, Some(exponent.strip_prefix(['-', '+']).unwrap_or(exponent))),
+        Some((mantissa, exponent)) => (
+            mantissa,
+            Some(exponent.strip_prefix(['-', '+']).unwrap_or(exponent)),
+        ),
         None => (text, None),
     };
     let all_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
@@ -146,7 +206,9 @@ fn timestamp(text: &str) -> Option<String> {
     }
     let mut fraction = "";
     if let Some(tail) = rest.strip_prefix('.') {
-        let end = tail.find(|c: char| !c.is_ascii_digit()).unwrap_or(tail.len());
+        let end = tail
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(tail.len());
         if end == 0 {
             return None;
         }
@@ -159,7 +221,9 @@ fn timestamp(text: &str) -> Option<String> {
         (false, _) => return None,
     };
     let dot = if fraction.is_empty() { "" } else { "." };
-    Some(format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}{dot}{fraction} {zone}"))
+    Some(format!(
+        "{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}{dot}{fraction} {zone}"
+    ))
 }
 
 fn numeric_zone(offset: &str) -> Option<String> {
@@ -167,7 +231,9 @@ fn numeric_zone(offset: &str) -> Option<String> {
     let shape = bytes.len() == 6
         && matches!(bytes[0], b'+' | b'-')
         && bytes[3] == b':'
-        && [1, 2, 4, 5].iter().all(|position| bytes[*position].is_ascii_digit());
+        && [1, 2, 4, 5]
+            .iter()
+            .all(|position| bytes[*position].is_ascii_digit());
     let digits = shape.then(|| format!("{}{}{}", &offset[..1], &offset[1..3], &offset[4..]))?;
     Some(format!("{digits} {digits}"))
 }
@@ -181,7 +247,9 @@ fn one_or_two_digits(text: &str) -> Option<(u32, &str)> {
 fn days_of(year: u32, month: u32) -> u32 {
     match month {
         4 | 6 | 9 | 11 => 30,
-        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => {
+            29
+        }
         2 => 28,
         _ => 31,
     }
@@ -248,21 +316,48 @@ mod tests {
             ("2024-1-1", "time 2024-01-01 00:00:00 +0000 UTC"),
             ("2024-02-30", "str 2024-02-30"),
             ("2024-13-01", "str 2024-13-01"),
-            ("2001-12-14t21:59:43.10-05:00", "time 2001-12-14 21:59:43.1 -0500 -0500"),
+            (
+                "2001-12-14t21:59:43.10-05:00",
+                "time 2001-12-14 21:59:43.1 -0500 -0500",
+            ),
             ("2001-12-14 21:59:43", "time 2001-12-14 21:59:43 +0000 UTC"),
             ("2001-12-14 21:59:43 -5", "str 2001-12-14 21:59:43 -5"),
         ] {
-            assert_eq!(shown(&resolve(text, true, ScalarTag::None).unwrap()), expected, "{text}");
+            assert_eq!(
+                shown(&resolve(text, true, ScalarTag::None).unwrap()),
+                expected,
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn tags_win_over_the_look_of_the_text() {
-        assert_eq!(shown(&resolve("1", true, ScalarTag::Core("str")).unwrap()), "str 1");
-        assert_eq!(shown(&resolve("1", false, ScalarTag::Core("int")).unwrap()), "int 1");
-        assert_eq!(shown(&resolve("1", true, ScalarTag::Core("float")).unwrap()), "float 1");
-        assert_eq!(shown(&resolve("010", true, ScalarTag::Other).unwrap()), "str 010");
-        assert_eq!(shown(&resolve("true", false, ScalarTag::None).unwrap()), "str true");
+        assert_eq!(
+            shown(&resolve("1", true, ScalarTag::Core("str")).unwrap()),
+            "str 1"
+        );
+        assert_eq!(
+            shown(&resolve("1", false, ScalarTag::Core("int")).unwrap()),
+            "int 1"
+        );
+        assert_eq!(
+            shown(&resolve("1", true, ScalarTag::Core("float")).unwrap()),
+            "float 1"
+        );
+        assert_eq!(
+            shown(&resolve("010", true, ScalarTag::Other).unwrap()),
+            "str 010"
+        );
+        assert_eq!(
+            shown(&resolve("true", false, ScalarTag::None).unwrap()),
+            "str true"
+        );
+        assert_eq!(
+            shown(&resolve("aGk=", true, ScalarTag::Core("binary")).unwrap()),
+            "str hi"
+        );
+        assert!(resolve("aGk", true, ScalarTag::Core("binary")).is_err());
         assert!(resolve("yes", true, ScalarTag::Core("bool")).is_err());
     }
 }

@@ -11,7 +11,7 @@ pub(crate) struct Port {
     pub(crate) protocol: String,
 }
 
-/// The most ports one range may stand for; the whole range of port numbers.
+/// The protocols a port may have.
 const PROTOCOLS: &[&str] = &["tcp", "udp", "sctp"];
 
 /// Reads `[ip:][published[-end]:]target[-end][/protocol]`.
@@ -20,26 +20,30 @@ const PROTOCOLS: &[&str] = &["tcp", "udp", "sctp"];
 ///
 /// The text is no port; the message says which part.
 pub(crate) fn parse_port(text: &str) -> Result<Vec<Port>, String> {
-    let parts: Vec<&str> = text.split(':').collect();
-    let container = parts.last().copied().unwrap_or_default();
-    let (host_ip, published) = match parts.len() {
+    let pieces: Vec<&str> = text.split(':').collect();
+    let container = pieces.last().copied().unwrap_or_default();
+    let (host_ip, published) = match pieces.len() {
         0 | 1 => (String::new(), ""),
-        2 => (String::new(), parts[0]),
-        length => (parts[..length - 2].join(":"), parts[length - 2]),
+        2 => (String::new(), pieces[0]),
+        length => (pieces[..length - 2].join(":"), pieces[length - 2]),
     };
     let (protocol, container) = split_protocol(container);
     let host_ip = read_address(&host_ip)?;
     if container.is_empty() {
         return Err(format!("no port specified: {text}<empty>"));
     }
-    let (start, end) = parse_range(container).ok_or_else(|| format!("invalid containerPort: {container}"))?;
-    let mut host = None;
+    let (start, end) =
+        parse_range(container).ok_or_else(|| format!("invalid containerPort: {container}"))?;
+    let mut wanted = None;
     if !published.is_empty() {
-        let range = parse_range(published).ok_or_else(|| format!("invalid hostPort: {published}"))?;
+        let range =
+            parse_range(published).ok_or_else(|| format!("invalid hostPort: {published}"))?;
         if range.1 - range.0 != end - start && start != end {
-            return Err(format!("invalid ranges specified for container and host Ports: {container} and {published}"));
+            return Err(format!(
+                "invalid ranges specified for container and host Ports: {container} and {published}"
+            ));
         }
-        host = Some(range);
+        wanted = Some(range);
     }
     let protocol = protocol.to_lowercase();
     if !PROTOCOLS.contains(&protocol.as_str()) {
@@ -48,7 +52,7 @@ pub(crate) fn parse_port(text: &str) -> Result<Vec<Port>, String> {
     let mut ports: Vec<Port> = (start..=end)
         .map(|target| Port {
             host_ip: host_ip.clone(),
-            published: match host {
+            published: match wanted {
                 None => String::new(),
                 // One target and several host ports: the engine chooses one of them.
                 Some((first, last)) if start == end && first != last => format!("{first}-{last}"),
@@ -75,8 +79,14 @@ fn split_protocol(container: &str) -> (&str, &str) {
 
 fn read_address(text: &str) -> Result<String, String> {
     let bare = match text.strip_prefix('[') {
-        Some(rest) => rest.strip_suffix(']').ok_or_else(|| format!("invalid ip address {text}"))?,
-        None if text.contains(':') => return Err(format!("invalid ip address {text}: too many colons in address")),
+        Some(rest) => rest
+            .strip_suffix(']')
+            .ok_or_else(|| format!("invalid ip address {text}"))?,
+        None if text.contains(':') => {
+            return Err(format!(
+                "invalid ip address {text}: too many colons in address"
+            ));
+        }
         None => text,
     };
     if bare.is_empty() || is_ip_address(bare) {
@@ -105,6 +115,10 @@ pub(crate) fn parse_range(text: &str) -> Option<(u16, u16)> {
 
 /// One mount.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is one word of the short form"
+)]
 pub(crate) struct Mount {
     pub(crate) source: String,
     pub(crate) target: String,
@@ -117,13 +131,22 @@ pub(crate) struct Mount {
     pub(crate) ignored: Vec<String>,
     /// Set when a one-letter name was read as a Windows drive.
     pub(crate) drive: bool,
+    /// Set for a target of one or two characters, which the reference gives no volume options.
+    pub(crate) tiny: bool,
 }
 
 impl Mount {
     /// Tells whether the author surely meant a volume of one letter, which was read as a Windows drive.
     pub(crate) fn is_misread_name(&self) -> bool {
-        let drive = self.drive && is_file_path(if self.source.is_empty() { &self.target } else { &self.source });
-        drive && (self.source.is_empty() || !self.target.starts_with('/') && !is_file_path(&self.target))
+        let drive = self.drive
+            && is_file_path(if self.source.is_empty() {
+                &self.target
+            } else {
+                &self.source
+            });
+        drive
+            && (self.source.is_empty()
+                || !self.target.starts_with('/') && !is_file_path(&self.target))
     }
 }
 
@@ -137,14 +160,20 @@ pub(crate) fn parse_mount(text: &str) -> Result<Mount, String> {
         return Err("invalid empty volume spec".to_owned());
     }
     if text.len() <= 2 {
-        return Ok(Mount { target: text.to_owned(), ..Mount::default() });
+        return Ok(Mount {
+            target: text.to_owned(),
+            tiny: true,
+            ..Mount::default()
+        });
     }
     let mut mount = Mount::default();
     let parts = split_mount(text, &mut mount);
     let last = parts.len() - 1;
     for (position, part) in parts.into_iter().enumerate() {
         if part.is_empty() {
-            return Err(format!("invalid spec: {text}: empty section between colons"));
+            return Err(format!(
+                "invalid spec: {text}: empty section between colons"
+            ));
         }
         if mount.source.is_empty() && position == last {
             mount.target = part;
@@ -155,7 +184,8 @@ pub(crate) fn parse_mount(text: &str) -> Result<Mount, String> {
         } else if position < last {
             return Err(format!("invalid spec: {text}: too many colons"));
         } else {
-            part.split(',').for_each(|option| apply_option(&mut mount, option));
+            part.split(',')
+                .for_each(|option| apply_option(&mut mount, option));
         }
     }
     mount.is_bind = is_file_path(&mount.source);
@@ -194,7 +224,9 @@ fn is_letter(part: &str) -> bool {
     characters.next().is_some_and(char::is_alphabetic) && characters.next().is_none()
 }
 
-const PROPAGATIONS: &[&str] = &["rprivate", "private", "rshared", "shared", "rslave", "slave"];
+const PROPAGATIONS: &[&str] = &[
+    "rprivate", "private", "rshared", "shared", "rslave", "slave",
+];
 
 fn apply_option(mount: &mut Mount, option: &str) {
     match option {
@@ -224,10 +256,16 @@ fn is_file_path(source: &str) -> bool {
 pub(crate) fn parse_device(text: &str) -> Result<[String; 3], String> {
     let parts: Vec<&str> = text.split(':').collect();
     if parts.len() > 3 {
-        return Err(format!("confusing device mapping, please use long syntax: {text}"));
+        return Err(format!(
+            "confusing device mapping, please use long syntax: {text}"
+        ));
     }
     let source = parts[0];
-    let target = parts.get(1).copied().filter(|target| !target.is_empty()).unwrap_or(source);
+    let target = parts
+        .get(1)
+        .copied()
+        .filter(|target| !target.is_empty())
+        .unwrap_or(source);
     let permissions = parts.get(2).copied().unwrap_or("rwm");
     Ok([source.to_owned(), target.to_owned(), permissions.to_owned()])
 }

@@ -35,7 +35,10 @@ impl Source {
 
     /// Takes text.
     pub fn text(name: impl Into<String>, text: impl Into<String>) -> Self {
-        Self::Text { name: name.into(), text: text.into() }
+        Self::Text {
+            name: name.into(),
+            text: text.into(),
+        }
     }
 }
 
@@ -85,7 +88,14 @@ impl ProjectFiles for DiskFiles {
             Ok(metadata) if metadata.is_file() => Ok(Some(FileKind::File)),
             Ok(metadata) if metadata.is_dir() => Ok(Some(FileKind::Folder)),
             Ok(_) => Ok(Some(FileKind::Special)),
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) =>
+            {
+                Ok(None)
+            }
             Err(error) => Err(error),
         }
     }
@@ -96,7 +106,9 @@ impl ProjectFiles for DiskFiles {
 
     fn read(&self, path: &Path, limit: u64) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        std::fs::File::open(path)?.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+        std::fs::File::open(path)?
+            .take(limit.saturating_add(1))
+            .read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 }
@@ -133,7 +145,11 @@ impl ProjectFiles for MemoryFiles {
 
     fn read(&self, path: &Path, limit: u64) -> io::Result<Vec<u8>> {
         let bytes = self.0.get(path).ok_or(io::ErrorKind::NotFound)?;
-        let end = bytes.len().min(usize::try_from(limit).unwrap_or(usize::MAX).saturating_add(1));
+        let end = bytes.len().min(
+            usize::try_from(limit)
+                .unwrap_or(usize::MAX)
+                .saturating_add(1),
+        );
         Ok(bytes[..end].to_vec())
     }
 }
@@ -167,7 +183,13 @@ pub(crate) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(files: &'a dyn ProjectFiles, outside: OutsidePaths) -> Self {
-        Self { files, outside, roots: Vec::new(), names: Vec::new(), bytes: 0 }
+        Self {
+            files,
+            outside,
+            roots: Vec::new(),
+            names: Vec::new(),
+            bytes: 0,
+        }
     }
 
     /// Allows reading below a folder.
@@ -205,14 +227,19 @@ impl<'a> Reader<'a> {
         match self.files.kind(path) {
             Ok(Some(FileKind::File)) => {}
             Ok(Some(FileKind::Folder)) => return Err(format!("{} is a folder", path.display())),
-            Ok(Some(FileKind::Special)) => return Err(format!("{} is no regular file", path.display())),
+            Ok(Some(FileKind::Special)) => {
+                return Err(format!("{} is no regular file", path.display()));
+            }
             Ok(None) => return Err(format!("{} not found: no such file", path.display())),
             Err(error) => return Err(format!("cannot read {}: {error}", path.display())),
         }
         if self.names.len() >= MOST_FILES {
             return Err(format!("the project has more than {MOST_FILES} files"));
         }
-        let bytes = self.files.read(path, LARGEST_FILE).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        let bytes = self
+            .files
+            .read(path, LARGEST_FILE)
+            .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
         self.count(bytes.len(), &path.display().to_string())?;
         String::from_utf8(bytes).map_err(|_| format!("{} is not UTF-8 text", path.display()))
     }
@@ -225,16 +252,29 @@ impl<'a> Reader<'a> {
             return Err(format!("{name} is larger than {LARGEST_FILE} bytes"));
         }
         if self.bytes > MOST_BYTES {
-            return Err(format!("the files of the project are larger than {MOST_BYTES} bytes together"));
+            return Err(format!(
+                "the files of the project are larger than {MOST_BYTES} bytes together"
+            ));
         }
         Ok(())
     }
 
     /// Reads a file that a Compose file names; what is wrong is said at `at`.
-    pub(crate) fn read_within(&mut self, path: &str, at: Position, place: &YamlPath, sink: &mut Sink) -> Option<String> {
+    pub(crate) fn read_within(
+        &mut self,
+        path: &str,
+        at: Position,
+        place: &YamlPath,
+        sink: &mut Sink,
+    ) -> Option<String> {
         if !self.is_within(path) {
             let message = format!("{path} is outside of the project");
-            sink.error_with_hint(at, place, message, "move it into the project, or allow paths outside");
+            sink.error_with_hint(
+                at,
+                place,
+                message,
+                "move it into the project, or allow paths outside",
+            );
             return None;
         }
         match self.read_named(path) {
@@ -250,17 +290,24 @@ impl<'a> Reader<'a> {
         if self.outside == OutsidePaths::Allow {
             return true;
         }
-        let inside = |path: &str| self.roots.iter().any(|root| pathtext::is_within(path, root));
+        let inside = |path: &str| {
+            self.roots
+                .iter()
+                .any(|root| pathtext::is_within(path, root))
+        };
         let real = self.files.canonical(Path::new(path));
         // What does not exist cannot lead elsewhere; its text decides, and reading it then says "not found".
-        inside(&pathtext::clean(path)) && real.is_ok_and(|real| inside(&real.to_string_lossy())) || {
-            !self.exists(path) && inside(&pathtext::clean(path))
-        }
+        inside(&pathtext::clean(path)) && real.is_ok_and(|real| inside(&real.to_string_lossy()))
+            || { !self.exists(path) && inside(&pathtext::clean(path)) }
     }
 }
 
 impl fmt::Debug for Reader<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Reader").field("roots", &self.roots).field("files", &self.names.len()).finish_non_exhaustive()
+        formatter
+            .debug_struct("Reader")
+            .field("roots", &self.roots)
+            .field("files", &self.names.len())
+            .finish_non_exhaustive()
     }
 }

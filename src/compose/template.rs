@@ -19,15 +19,24 @@ impl TemplateError {
         match self {
             Self::Invalid(template) => {
                 let shown: String = template.chars().take(120).collect();
-                format!("invalid interpolation format for {place}: `{}`", shown.trim_end())
+                format!(
+                    "invalid interpolation format for {place}: `{}`",
+                    shown.trim_end()
+                )
             }
             Self::Required { name, message } if message.is_empty() => {
-                format!("error while interpolating {place}: required variable {name} is missing a value")
+                format!(
+                    "error while interpolating {place}: required variable {name} is missing a value"
+                )
             }
             Self::Required { name, message } => {
-                format!("error while interpolating {place}: required variable {name} is missing a value: {message}")
+                format!(
+                    "error while interpolating {place}: required variable {name} is missing a value: {message}"
+                )
             }
-            Self::TooDeep => format!("error while interpolating {place}: defaults are nested too deeply"),
+            Self::TooDeep => {
+                format!("error while interpolating {place}: defaults are nested too deeply")
+            }
         }
     }
 }
@@ -148,17 +157,26 @@ impl Substitution<'_> {
         let close = closing_brace(&template[start..=last]).map_or(last, |offset| start + offset);
         let argument = template.get(after_name + width..close).unwrap_or_default();
         let end = close + 1;
-        let argument = self.run(argument, depth + 1).map_err(|error| (error, end))?;
+        let argument = self
+            .run(argument, depth + 1)
+            .map_err(|error| (error, end))?;
         let value = (self.lookup)(name);
-        let has_value = value.as_deref().is_some_and(|value| !not_empty || !value.is_empty());
-        let value = match operator {
-            Operator::Default if has_value => value.unwrap_or_default(),
-            Operator::Default => argument,
-            Operator::Alternative if has_value => argument,
-            Operator::Alternative => value.unwrap_or_default(),
-            Operator::Required if has_value => value.unwrap_or_default(),
-            Operator::Required => {
-                return Err((TemplateError::Required { name: name.to_owned(), message: argument }, end));
+        let has_value = value
+            .as_deref()
+            .is_some_and(|value| !not_empty || !value.is_empty());
+        let value = match (operator, has_value) {
+            (Operator::Default | Operator::Required, true) | (Operator::Alternative, false) => {
+                value.unwrap_or_default()
+            }
+            (Operator::Default, false) | (Operator::Alternative, true) => argument,
+            (Operator::Required, false) => {
+                return Err((
+                    TemplateError::Required {
+                        name: name.to_owned(),
+                        message: argument,
+                    },
+                    end,
+                ));
             }
         };
         Ok((value, end))
@@ -171,7 +189,9 @@ fn name_of(text: &str) -> &str {
     if !starts {
         return "";
     }
-    let end = text.find(|c: char| c != '_' && !c.is_ascii_alphanumeric()).unwrap_or(text.len());
+    let end = text
+        .find(|c: char| c != '_' && !c.is_ascii_alphanumeric())
+        .unwrap_or(text.len());
     &text[..end]
 }
 
@@ -227,13 +247,21 @@ impl<'a> LineBraces<'a> {
 
     /// Returns where the last `}` at or after `from` on its line is.
     fn last_brace(&mut self, from: usize) -> Option<usize> {
-        let fresh = self.known.as_ref().is_none_or(|(line, _)| !line.contains(&from));
+        let fresh = self
+            .known
+            .as_ref()
+            .is_none_or(|(line, _)| !line.contains(&from));
         if fresh {
-            let end = self.text[from..].find('\n').map_or(self.text.len(), |offset| from + offset);
+            let end = self.text[from..]
+                .find('\n')
+                .map_or(self.text.len(), |offset| from + offset);
             let brace = self.text[from..end].rfind('}').map(|offset| from + offset);
             self.known = Some((from..end.max(from + 1), brace));
         }
-        self.known.as_ref().and_then(|(_, brace)| *brace).filter(|brace| *brace >= from)
+        self.known
+            .as_ref()
+            .and_then(|(_, brace)| *brace)
+            .filter(|brace| *brace >= from)
     }
 }
 

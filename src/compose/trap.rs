@@ -42,12 +42,14 @@ pub(crate) enum Trap {
     IgnoredMountOption,
     /// A duration is below zero.
     NegativeDuration,
+    /// A port is published twice, once with a number and once with a string.
+    DoublePort,
 }
 
 impl Trap {
     /// All traps, for the documentation test.
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::CutCommand,
         Self::OneLetterVolume,
         Self::FloatBytes,
@@ -55,6 +57,7 @@ impl Trap {
         Self::NullHidesEnvFile,
         Self::IgnoredMountOption,
         Self::NegativeDuration,
+        Self::DoublePort,
     ];
 
     /// Names the trap in docs/compose-support.md.
@@ -68,22 +71,30 @@ impl Trap {
             Self::NullHidesEnvFile => "null-hides-env-file",
             Self::IgnoredMountOption => "ignored-mount-option",
             Self::NegativeDuration => "negative-duration",
+            Self::DoublePort => "double-port",
         }
     }
 
     /// Tells whether the trap loses what was asked for.
     pub(crate) fn loses(self) -> bool {
-        matches!(self, Self::OneLetterVolume | Self::FloatBytes | Self::NegativeDuration)
+        matches!(
+            self,
+            Self::OneLetterVolume | Self::FloatBytes | Self::NegativeDuration
+        )
     }
 
     fn text(self, detail: &str) -> (String, &'static str) {
         match self {
             Self::CutCommand => (
-                format!("the command is cut here: `{detail}` is dropped, since no shell runs a string command"),
+                format!(
+                    "the command is cut here: `{detail}` is dropped, since no shell runs a string command"
+                ),
                 "write `sh -c '...'`, a list, or quote the operator",
             ),
             Self::OneLetterVolume => (
-                format!("`{detail}`: a volume name of one letter is read as a Windows drive, so no volume is mounted"),
+                format!(
+                    "`{detail}`: a volume name of one letter is read as a Windows drive, so no volume is mounted"
+                ),
                 "give the volume a longer name, or use the long form",
             ),
             Self::FloatBytes => (
@@ -98,16 +109,31 @@ impl Trap {
                 format!("{detail} has no value here, which unsets the value of `env_file`"),
                 "remove the key to keep the value of `env_file`",
             ),
-            Self::IgnoredMountOption => {
-                (format!("the mount option `{detail}` is unknown and ignored"), "remove it, or use the long form")
-            }
-            Self::NegativeDuration => (format!("the duration {detail} is below zero"), "write a positive duration"),
+            Self::IgnoredMountOption => (
+                format!("the mount option `{detail}` is unknown and ignored"),
+                "remove it, or use the long form",
+            ),
+            Self::NegativeDuration => (
+                format!("the duration {detail} is below zero"),
+                "write a positive duration",
+            ),
+            Self::DoublePort => (
+                format!("the port {detail} is published twice, once as a number and once as text"),
+                "publish it once; the engine cannot start a container that binds a port twice",
+            ),
         }
     }
 }
 
 /// Says that a trap was met.
-pub(crate) fn report(policy: &Policy, trap: Trap, at: Position, path: &YamlPath, detail: &str, sink: &mut Sink) {
+pub(crate) fn report(
+    policy: Policy,
+    trap: Trap,
+    at: Position,
+    path: &YamlPath,
+    detail: &str,
+    sink: &mut Sink,
+) {
     let detail: String = detail.chars().take(80).collect();
     let (message, hint) = trap.text(&detail);
     let refuse = match policy.strictness {

@@ -8,10 +8,11 @@ use super::diagnostic::Sink;
 use super::node::{Node, Value};
 use super::path::{Pattern, YamlPath, lookup};
 use super::short;
+use super::trap::{self, Trap};
 
 /// Enforces unicity in the whole tree.
-pub(crate) fn enforce(root: &mut Node, sink: &mut Sink) {
-    visit(root, &mut YamlPath::new(), sink);
+pub(crate) fn enforce(root: &mut Node, traps: trap::Policy, sink: &mut Sink) {
+    visit(root, &mut YamlPath::new(), traps, sink);
 }
 
 /// What tells two entries of a list apart.
@@ -38,7 +39,10 @@ static RULES: &[(Pattern, Index)] = &[
     (&["networks", "*", "ipam", "options"], Index::Key),
     (&["services", "*", "annotations"], Index::Key),
     (&["services", "*", "build", "args"], Index::Key),
-    (&["services", "*", "build", "additional_contexts"], Index::Key),
+    (
+        &["services", "*", "build", "additional_contexts"],
+        Index::Key,
+    ),
     (&["services", "*", "build", "tags"], Index::Key),
     (&["services", "*", "build", "labels"], Index::Key),
     (&["services", "*", "cap_add"], Index::Key),
@@ -55,30 +59,56 @@ static RULES: &[(Pattern, Index)] = &[
     (&["services", "*", "labels"], Index::Key),
     (&["services", "*", "links"], Index::Key),
     (&["services", "*", "networks", "*", "aliases"], Index::Key),
-    (&["services", "*", "networks", "*", "link_local_ips"], Index::Key),
+    (
+        &["services", "*", "networks", "*", "link_local_ips"],
+        Index::Key,
+    ),
     (&["services", "*", "ports"], Index::Port),
     (&["services", "*", "profiles"], Index::Key),
-    (&["services", "*", "secrets"], Index::FileMount("/run/secrets")),
+    (
+        &["services", "*", "secrets"],
+        Index::FileMount("/run/secrets"),
+    ),
     (&["services", "*", "sysctls"], Index::Key),
     (&["services", "*", "tmpfs"], Index::Key),
     (&["services", "*", "volumes"], Index::Target),
 ];
 
-fn visit(node: &mut Node, path: &mut YamlPath, sink: &mut Sink) {
+fn visit(node: &mut Node, path: &mut YamlPath, traps: trap::Policy, sink: &mut Sink) {
     match &mut node.value {
         Value::Map(map) => {
             for (key, child) in map.iter_mut() {
                 path.push_key(key);
-                visit(child, path, sink);
+                visit(child, path, traps, sink);
                 path.pop();
             }
         }
         Value::Seq(items) => {
-            let Some(index) = lookup(RULES, path) else { return };
+            let Some(index) = lookup(RULES, path) else {
+                return;
+            };
             let mut unique: IndexMap<String, Node> = IndexMap::with_capacity(items.len());
             for (position, item) in std::mem::take(items).into_iter().enumerate() {
                 match key_of(*index, &item, path) {
-                    Ok(key) => {
+                    Ok(mut key) => {
+                        // The reference takes `published: 80` and `published: "80"` for two.
+                        if unique
+                            .get(&key)
+                            .is_some_and(|known| publishes_otherwise(known, &item))
+                        {
+                            let text = item.get("target").map(Node::to_text).unwrap_or_default();
+                            trap::report(
+                                traps,
+                                Trap::DoublePort,
+                                item.at,
+                                &path.index(position),
+                                &text,
+                                sink,
+                            );
+                            if traps.strictness == trap::Strictness::Compatible {
+                                key.push_str("/number");
+                            }
+                        }
                         unique.insert(key, item);
                     }
                     Err(message) => sink.error(item.at, &path.index(position), message),
@@ -111,17 +141,20 @@ fn key_of(index: Index, item: &Node, path: &YamlPath) -> Result<String, String> 
         (Index::FileMount(folder), Value::Str(name)) => Ok(format!("{folder}/{name}")),
         (Index::FileMount(folder), Value::Map(map)) => Ok(match map.get("target") {
             Some(target) => target.to_text(),
-            None => format!("{folder}/{}", map.get("source").map(Node::to_text).unwrap_or_default()),
+            None => format!(
+                "{folder}/{}",
+                map.get("source").map(Node::to_text).unwrap_or_default()
+            ),
         }),
-        (Index::Expose, Value::Str(_) | Value::Int(_)) | (Index::Port, Value::Str(_) | Value::Int(_)) => {
-            Ok(item.to_text())
-        }
+        (Index::Expose | Index::Port, Value::Str(_) | Value::Int(_)) => Ok(item.to_text()),
         (Index::Port, Value::Map(map)) => {
-            let text = |key: &str, default: &str| map.get(key).map_or_else(|| default.to_owned(), Node::to_text);
+            let text = |key: &str, default: &str| {
+                map.get(key)
+                    .map_or_else(|| default.to_owned(), Node::to_text)
+            };
             if !map.contains_key("target") {
                 return Err("the port has no target".to_owned());
             }
-            // The reference takes `published: 80` and `published: "80"` for two; the engine could not start either.
             Ok(format!(
                 "{}:{}:{}/{}",
                 text("host_ip", "0.0.0.0"),
@@ -138,4 +171,13 @@ fn key_of(index: Index, item: &Node, path: &YamlPath) -> Result<String, String> 
         (Index::Port | Index::Target | Index::Device | Index::EnvFile, _) => Ok(String::new()),
         (Index::Key | Index::FileMount(_) | Index::Expose, _) => Err(unexpected()),
     }
+}
+
+/// Tells whether two ports publish the same, one as a number and one as text.
+fn publishes_otherwise(known: &Node, item: &Node) -> bool {
+    let is_text = |node: &Node| {
+        node.get("published")
+            .map(|published| published.as_str().is_some())
+    };
+    matches!((is_text(known), is_text(item)), (Some(known), Some(item)) if known != item)
 }

@@ -85,12 +85,20 @@ fn parse_duration(text: &str) -> Result<i64, String> {
         if !rest.starts_with(is_number) {
             return Err(invalid());
         }
-        let whole_end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-        let whole: i64 = if whole_end == 0 { 0 } else { rest[..whole_end].parse().map_err(|_| invalid())? };
+        let whole_end = rest
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(rest.len());
+        let whole: i64 = if whole_end == 0 {
+            0
+        } else {
+            rest[..whole_end].parse().map_err(|_| invalid())?
+        };
         let mut fraction = "";
         let mut end = whole_end;
         if let Some(tail) = rest[whole_end..].strip_prefix('.') {
-            let digits = tail.find(|c: char| !c.is_ascii_digit()).unwrap_or(tail.len());
+            let digits = tail
+                .find(|c: char| !c.is_ascii_digit())
+                .unwrap_or(tail.len());
             fraction = &tail[..digits];
             end += 1 + digits;
         }
@@ -109,7 +117,9 @@ fn parse_duration(text: &str) -> Result<i64, String> {
             .find(|(name, _)| *name == unit)
             .ok_or_else(|| format!("unknown unit \"{unit}\" in duration \"{text}\""))?;
         let part = whole.checked_mul(*nanoseconds).ok_or_else(invalid)?;
-        let part = part.checked_add(fraction_of(fraction, *nanoseconds)).ok_or_else(invalid)?;
+        let part = part
+            .checked_add(fraction_of(fraction, *nanoseconds))
+            .ok_or_else(invalid)?;
         total = total.checked_add(part).ok_or_else(invalid)?;
     }
     Ok(if negative { -total } else { total })
@@ -123,7 +133,9 @@ fn parse_duration(text: &str) -> Result<i64, String> {
 )]
 fn fraction_of(fraction: &str, unit: i64) -> i64 {
     let digits = &fraction[..fraction.len().min(18)];
-    let Ok(value) = digits.parse::<i64>() else { return 0 };
+    let Ok(value) = digits.parse::<i64>() else {
+        return 0;
+    };
     let scale = 10f64.powi(i32::try_from(digits.len()).unwrap_or(18));
     (value as f64 * (unit as f64 / scale)) as i64
 }
@@ -135,23 +147,41 @@ fn fraction_of(fraction: &str, unit: i64) -> i64 {
 /// The text is no byte size; the message says why.
 pub(crate) fn parse_bytes(text: &str) -> Result<i64, String> {
     let invalid = || format!("invalid size: '{text}'");
-    let split = text.rfind(|c: char| c.is_ascii_digit() || c == '.' || c == ' ').ok_or_else(invalid)?;
-    let number_end = if text.as_bytes()[split] == b' ' { split } else { split + 1 };
+    let split = text
+        .rfind(|c: char| c.is_ascii_digit() || c == '.' || c == ' ')
+        .ok_or_else(invalid)?;
+    let number_end = if text.as_bytes()[split] == b' ' {
+        split
+    } else {
+        split + 1
+    };
     let number = &text[..number_end];
     let suffix = text[split + 1..].to_ascii_lowercase();
-    let plausible = number.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-'));
-    let size: f64 = number.parse().ok().filter(|_| plausible && !number.is_empty()).ok_or_else(invalid)?;
+    let plausible = number
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-'));
+    let size: f64 = number
+        .parse()
+        .ok()
+        .filter(|_| plausible && !number.is_empty())
+        .ok_or_else(invalid)?;
     if size < 0.0 {
         return Err(invalid());
     }
     let unit = match suffix.as_bytes() {
         [] | [b'b'] => 0,
         [unit] | [unit, b'b'] | [unit, b'i', b'b'] => {
-            1 + b"kmgtp".iter().position(|known| known == unit).ok_or_else(|| format!("invalid suffix: '{suffix}'"))?
+            1 + b"kmgtp"
+                .iter()
+                .position(|known| known == unit)
+                .ok_or_else(|| format!("invalid suffix: '{suffix}'"))?
         }
         _ => return Err(format!("invalid suffix: '{suffix}'")),
     };
-    #[expect(clippy::cast_possible_truncation, reason = "sizes round down, and beyond i64 they saturate")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "sizes round down, and beyond i64 they saturate"
+    )]
     let bytes = (size * 1024f64.powi(i32::try_from(unit).unwrap_or(0))) as i64;
     Ok(bytes)
 }
@@ -177,10 +207,27 @@ mod tests {
             ("+3s", "3s"),
             ("-3s", "-3s"),
         ] {
-            assert_eq!(ComposeDuration::parse(text).unwrap().to_string(), printed, "{text}");
+            assert_eq!(
+                ComposeDuration::parse(text).unwrap().to_string(),
+                printed,
+                "{text}"
+            );
         }
-        assert_eq!(ComposeDuration::parse("90").unwrap_err(), "missing unit in duration \"90\"");
-        for text in ["", "s", "1 s", "1x", ".s", "1h 2m", "9999999999999h", "-", "1e3s"] {
+        assert_eq!(
+            ComposeDuration::parse("90").unwrap_err(),
+            "missing unit in duration \"90\""
+        );
+        for text in [
+            "",
+            "s",
+            "1 s",
+            "1x",
+            ".s",
+            "1h 2m",
+            "9999999999999h",
+            "-",
+            "1e3s",
+        ] {
             assert!(ComposeDuration::parse(text).is_err(), "{text}");
         }
     }
@@ -202,7 +249,10 @@ mod tests {
         ] {
             assert_eq!(parse_bytes(text).unwrap(), bytes, "{text}");
         }
-        for text in ["", "m", "-1", "-1m", "1x", "1bb", "1kbb", "1ki", "1  g", " ", "1e", "inf", "nan", "1mibb"] {
+        for text in [
+            "", "m", "-1", "-1m", "1x", "1bb", "1kbb", "1ki", "1  g", " ", "1e", "inf", "nan",
+            "1mibb",
+        ] {
             assert!(parse_bytes(text).is_err(), "{text}");
         }
     }

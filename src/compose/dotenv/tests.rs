@@ -14,7 +14,11 @@ fn outside(name: &str) -> Option<String> {
 fn read(text: &str) -> Result<String, DotenvError> {
     let mut values = BTreeMap::new();
     parse(text, &mut values, &outside)?;
-    Ok(values.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join("|"))
+    Ok(values
+        .iter()
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect::<Vec<_>>()
+        .join("|"))
 }
 
 #[test]
@@ -24,7 +28,10 @@ fn the_dialect() {
         ("A=plain value # trailing\n", "A=plain value"),
         ("A=a#b\n", "A=a#b"),
         ("A='single $SET # kept'\n", "A=single $SET # kept"),
-        ("A=\"double $SET \\n nl \\$ESC\"\n", "A=double set \n nl $ESC"),
+        (
+            "A=\"double $SET \\n nl \\$ESC\"\n",
+            "A=double set \n nl $ESC",
+        ),
         ("A=\"line1\nline2\"\nB=2", "A=line1\nline2|B=2"),
         ("export A=x\n", "A=x"),
         ("A: colon\n", "A=colon"),
@@ -39,7 +46,7 @@ fn the_dialect() {
         ("A='it\\'s'", "A=it's"),
         ("A=`x`", "A=`x`"),
         ("a.b-c[0]=1", "a.b-c[0]=1"),
-        ("A=1\nSET", "A=1"),
+        ("A=1\nSET", "A=1|SET=set"),
         ("", ""),
     ] {
         assert_eq!(read(text).as_deref(), Ok(expected), "{text:?}");
@@ -51,19 +58,39 @@ fn mistakes_have_lines() {
     for (text, line, message) in [
         ("A=1\nB C=2\n", 2, "key cannot contain a space"),
         ("A=1\n\nB=\"x\n", 3, "unterminated quoted value \"x"),
-        ("A=1\nB%=2\n", 2, "unexpected character \"%\" in variable name \"B%=2\""),
-        ("A=${1}\n", 1, "invalid interpolation format for a value: `${1}`"),
+        (
+            "A=1\nB%=2\n",
+            2,
+            "unexpected character \"%\" in variable name \"B%=2\"",
+        ),
+        (
+            "A=${1}\n",
+            1,
+            "invalid interpolation format for a value: `${1}`",
+        ),
     ] {
         let error = read(text).unwrap_err();
-        assert_eq!((error.line, error.message.as_str()), (line, message), "{text:?}");
+        assert_eq!(
+            (error.line, error.message.as_str()),
+            (line, message),
+            "{text:?}"
+        );
     }
 }
 
 #[test]
 fn raw_files_are_verbatim() {
     let mut values = BTreeMap::new();
-    parse_raw("# c\nA=\"q $SET\" # c\n  B=1\nSET\nUNSET\n\nC=\n", &mut values, &outside).unwrap();
-    let shown: Vec<_> = values.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    parse_raw(
+        "# c\nA=\"q $SET\" # c\n  B=1\nSET\nUNSET\n\nC=\n",
+        &mut values,
+        &outside,
+    )
+    .unwrap();
+    let shown: Vec<_> = values
+        .iter()
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
     assert_eq!(shown, ["A=\"q $SET\" # c", "B=1", "C=", "SET=set"]);
     assert!(parse_raw("A B=1", &mut values, &outside).is_err());
     assert!(parse_raw("=1", &mut values, &outside).is_err());

@@ -3,8 +3,7 @@
 use serde_json::Value as Json;
 
 use super::codec::{Context, Decode, Encode, Style};
-use super::service::Ulimit;
-use super::{ByteSize, FileMount, Hosts, Named, OptionalValues, mapping};
+use super::{ByteSize, FileMount, Hosts, Named, OptionalValues, Ulimit, mapping};
 use crate::compose::node::Node;
 
 mapping! {
@@ -86,8 +85,15 @@ impl Decode for SshKeys {
     fn decode(node: &Node, context: &mut Context<'_>) -> Self {
         let mut keys = Vec::new();
         context.entries(node, |id, path, _| {
-            let path = if path.is_null() { String::new() } else { path.to_text() };
-            keys.push(SshKey { id: id.to_owned(), path });
+            let path = if path.is_null() {
+                String::new()
+            } else {
+                path.to_text()
+            };
+            keys.push(SshKey {
+                id: id.to_owned(),
+                path,
+            });
         });
         keys.sort();
         Self(keys)
@@ -97,7 +103,13 @@ impl Decode for SshKeys {
 impl Encode for SshKeys {
     fn encode(&self, _style: Style) -> Json {
         // The reference writes `id: path` here, which it cannot read again, and in JSON cannot even write.
-        let line = |key: &SshKey| if key.path.is_empty() { key.id.clone() } else { format!("{}={}", key.id, key.path) };
+        let line = |key: &SshKey| {
+            if key.path.is_empty() {
+                key.id.clone()
+            } else {
+                format!("{}={}", key.id, key.path)
+            }
+        };
         Json::Array(self.0.iter().map(line).map(Json::String).collect())
     }
 

@@ -126,7 +126,10 @@ impl Decode for i64 {
             Value::Int(value) => Some(*value),
             Value::Null => Some(0),
             Value::Uint(value) => Self::try_from(*value).ok(),
-            #[expect(clippy::cast_possible_truncation, reason = "the reference truncates too")]
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "the reference truncates too"
+            )]
             Value::Float(value) => Some(*value as Self),
             Value::Str(text) => parse_integer(text),
             _ => None,
@@ -152,6 +155,17 @@ macro_rules! unsigned {
     ($type:ty) => {
         impl Decode for $type {
             fn decode(node: &Node, context: &mut Context<'_>) -> Self {
+                // The reference casts text to signed numbers only.
+                if let Value::Str(text) = &node.value {
+                    let hint = "write the number without quotes";
+                    context.sink.error_with_hint(
+                        node.at,
+                        &context.path,
+                        format!("must be a number, not \"{text}\""),
+                        hint,
+                    );
+                    return 0;
+                }
                 let number = i64::decode(node, context);
                 Self::try_from(number).unwrap_or_else(|_| {
                     context.error(node, format!("{number} is out of range"));
@@ -176,7 +190,11 @@ unsigned!(u32);
 unsigned!(u16);
 
 impl Decode for f32 {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "the reference holds 32 bits")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        reason = "the reference holds 32 bits"
+    )]
     fn decode(node: &Node, context: &mut Context<'_>) -> Self {
         let value = match &node.value {
             Value::Float32(value) => Some(*value),
@@ -205,12 +223,18 @@ impl Encode for f32 {
 }
 
 /// Writes a 32-bit float with its own shortest digits, and a whole one as an integer, as Go does.
-#[expect(clippy::cast_possible_truncation, reason = "the fraction is zero and the size is checked")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the fraction is zero and the size is checked"
+)]
 fn encode_float32(value: f32) -> Json {
     if value.fract() == 0.0 && value.abs() < 1e15 {
         return Json::from(value as i64);
     }
-    value.to_string().parse::<f64>().map_or(Json::Null, Json::from)
+    value
+        .to_string()
+        .parse::<f64>()
+        .map_or(Json::Null, Json::from)
 }
 
 impl<T: Decode> Decode for Option<T> {
@@ -221,7 +245,8 @@ impl<T: Decode> Decode for Option<T> {
 
 impl<T: Encode> Encode for Option<T> {
     fn encode(&self, style: Style) -> Json {
-        self.as_ref().map_or(Json::Null, |value| value.encode(style))
+        self.as_ref()
+            .map_or(Json::Null, |value| value.encode(style))
     }
 
     fn omit(&self, _style: Style) -> bool {
@@ -275,7 +300,10 @@ impl<T: Decode + FromText> Decode for BTreeMap<String, T> {
                 };
                 match T::from_text(value) {
                     Some(_) if T::CHECKS_BLANKS && key.ends_with(char::is_whitespace) => {
-                        context.error(item, format!("environment variable {key} is declared with a trailing space"));
+                        context.error(
+                            item,
+                            format!("environment variable {key} is declared with a trailing space"),
+                        );
                     }
                     Some(value) => {
                         values.insert(key.to_owned(), value);
@@ -295,7 +323,11 @@ impl<T: Decode + FromText> Decode for BTreeMap<String, T> {
 
 impl<T: Encode> Encode for BTreeMap<String, T> {
     fn encode(&self, style: Style) -> Json {
-        Json::Object(self.iter().map(|(key, value)| (key.clone(), value.encode(style))).collect())
+        Json::Object(
+            self.iter()
+                .map(|(key, value)| (key.clone(), value.encode(style)))
+                .collect(),
+        )
     }
 
     fn omit(&self, _style: Style) -> bool {
@@ -324,7 +356,11 @@ impl FromText for String {
     }
 
     fn decode_value(node: &Node, _context: &mut Context<'_>) -> Self {
-        if node.is_null() { Self::new() } else { node.to_text() }
+        if node.is_null() {
+            Self::new()
+        } else {
+            node.to_text()
+        }
     }
 }
 
@@ -340,4 +376,11 @@ impl FromText for Option<String> {
     }
 }
 
-impl FromText for Vec<String> {}
+impl FromText for Vec<String> {
+    fn decode_value(node: &Node, context: &mut Context<'_>) -> Self {
+        match node.value {
+            Value::Seq(_) | Value::Null => Self::decode(node, context),
+            _ => vec![node.to_text()],
+        }
+    }
+}

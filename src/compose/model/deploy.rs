@@ -164,7 +164,10 @@ impl Decode for DeviceCount {
         };
         Self(count.unwrap_or_else(|| {
             let text = node.to_text();
-            context.error(node, format!("invalid value \"{text}\", the only value allowed is 'all' or a number"));
+            context.error(
+                node,
+                format!("invalid value \"{text}\", the only value allowed is 'all' or a number"),
+            );
             0
         }))
     }

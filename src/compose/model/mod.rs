@@ -10,6 +10,11 @@ use serde::{Serialize, Serializer};
 mod build;
 mod codec;
 mod deploy;
+mod extension;
+mod health;
+mod hosts;
+mod limits;
+mod links;
 mod mount;
 mod resource;
 mod service;
@@ -17,21 +22,26 @@ mod values;
 
 pub use build::{Build, SshKey, SshKeys};
 pub use deploy::{
-    Deploy, DeviceCount, DeviceRequest, DiscreteResource, GenericResource, Placement, PlacementPreference, Resource, Resources,
-    RestartPolicy, RolloutConfig,
+    Deploy, DeviceCount, DeviceRequest, DiscreteResource, GenericResource, Placement,
+    PlacementPreference, Resource, Resources, RestartPolicy, RolloutConfig,
+};
+pub use extension::ExtensionValue;
+pub use health::{Develop, HealthTest, Healthcheck, Hook, Logging, WatchRule};
+pub use hosts::Hosts;
+pub use limits::{BlkioConfig, BlkioLimit, BlkioWeight, Ulimit};
+pub use links::{
+    CredentialSpec, Dependency, DependencyCondition, Provider, ServiceModel, ServiceNetwork,
 };
 pub use mount::{
-    BindOptions, Device, EnvFile, FileMount, ImageOptions, Mount, MountType, Port, TmpfsOptions, VolumeOptions,
+    BindOptions, Device, EnvFile, FileMount, ImageOptions, Mount, MountType, Port, TmpfsMode,
+    TmpfsOptions, VolumeOptions,
 };
 pub use resource::{Config, Ipam, IpamPool, Model, Network, Secret, Volume};
-pub use service::{
-    BlkioConfig, BlkioLimit, BlkioWeight, CredentialSpec, Dependency, DependencyCondition, Develop, HealthTest, Healthcheck, Hook,
-    Logging, Provider, Service, ServiceModel, ServiceNetwork, Ulimit, WatchRule,
-};
-pub use values::{ByteSize, CommandLine, ExtensionValue, FileMode, Hosts, SecretValue};
+pub use service::Service;
+pub use values::{ByteSize, CommandLine, FileMode, SecretValue};
 
 pub(crate) use codec::{Context, Decode, Encode, FromText, Style};
-pub(crate) use values::encode_float;
+pub(crate) use extension::encode_float;
 
 /// Named values, sorted by name.
 pub type Named<T> = BTreeMap<String, T>;
@@ -77,23 +87,39 @@ impl Project {
     pub fn without_unused(&self) -> Self {
         let mut project = self.clone();
         let services = || self.services.values();
-        project.networks.retain(|name, _| services().any(|service| service.networks.contains_key(name)));
-        project.volumes.retain(|name, _| services().any(|service| service.uses_volume(name)));
+        project
+            .networks
+            .retain(|name, _| services().any(|service| service.networks.contains_key(name)));
+        project
+            .volumes
+            .retain(|name, _| services().any(|service| service.uses_volume(name)));
         project.secrets.retain(|name, _| {
             services().any(|service| {
                 let built = service.build.iter().flat_map(|build| &build.secrets);
-                service.secrets.iter().chain(built).any(|mount| mount.source == *name)
+                service
+                    .secrets
+                    .iter()
+                    .chain(built)
+                    .any(|mount| mount.source == *name)
             })
         });
-        project.configs.retain(|name, _| services().any(|service| service.configs.iter().any(|mount| mount.source == *name)));
-        project.models.retain(|name, _| services().any(|service| service.models.contains_key(name)));
+        project.configs.retain(|name, _| {
+            services().any(|service| service.configs.iter().any(|mount| mount.source == *name))
+        });
+        project
+            .models
+            .retain(|name, _| services().any(|service| service.models.contains_key(name)));
         project
     }
 
     /// Returns the image of a service: its own, or the one its build makes.
     pub fn image_of(&self, service: &str) -> Option<String> {
         let found = self.services.get(service)?;
-        Some(if found.image.is_empty() { format!("{}-{service}", self.name) } else { found.image.clone() })
+        Some(if found.image.is_empty() {
+            format!("{}-{service}", self.name)
+        } else {
+            found.image.clone()
+        })
     }
 }
 
@@ -109,12 +135,32 @@ impl Encode for Project {
         map.insert("name".to_owned(), self.name.encode(style));
         map.insert("services".to_owned(), self.services.encode(style));
         let sections = [
-            ("networks", self.networks.encode(style), self.networks.is_empty()),
-            ("volumes", self.volumes.encode(style), self.volumes.is_empty()),
-            ("secrets", self.secrets.encode(style), self.secrets.is_empty()),
-            ("configs", self.configs.encode(style), self.configs.is_empty()),
+            (
+                "networks",
+                self.networks.encode(style),
+                self.networks.is_empty(),
+            ),
+            (
+                "volumes",
+                self.volumes.encode(style),
+                self.volumes.is_empty(),
+            ),
+            (
+                "secrets",
+                self.secrets.encode(style),
+                self.secrets.is_empty(),
+            ),
+            (
+                "configs",
+                self.configs.encode(style),
+                self.configs.is_empty(),
+            ),
             // docker compose's JSON has no models.
-            ("models", self.models.encode(style), self.models.is_empty() || style == Style::Json),
+            (
+                "models",
+                self.models.encode(style),
+                self.models.is_empty() || style == Style::Json,
+            ),
         ];
         for (key, value, is_empty) in sections {
             if !is_empty {

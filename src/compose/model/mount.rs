@@ -3,6 +3,7 @@
 use serde_json::Value as Json;
 
 use super::codec::{Context, Decode, Encode, Style};
+use super::values::warn_decimal_mode;
 use super::{ByteSize, FileMode, Named, mapping};
 use crate::compose::node::Node;
 
@@ -143,7 +144,36 @@ mapping! {
         /// Its size.
         "size" => size: ByteSize,
         /// Its permissions, as bits.
-        "mode" => mode: u32,
+        "mode" => mode: TmpfsMode,
+    }
+}
+
+/// The permissions of a tmpfs, as bits; 0 for the engine's default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TmpfsMode(u32);
+
+impl TmpfsMode {
+    /// Returns the bits.
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
+}
+
+impl Decode for TmpfsMode {
+    fn decode(node: &Node, context: &mut Context<'_>) -> Self {
+        let bits = u32::decode(node, context);
+        warn_decimal_mode(node, i64::from(bits), context);
+        Self(bits)
+    }
+}
+
+impl Encode for TmpfsMode {
+    fn encode(&self, style: Style) -> Json {
+        self.0.encode(style)
+    }
+
+    fn omit(&self, style: Style) -> bool {
+        self.0.omit(style)
     }
 }
 
@@ -197,7 +227,10 @@ pub struct EnvFile {
 
 impl Decode for EnvFile {
     fn decode(node: &Node, context: &mut Context<'_>) -> Self {
-        let mut file = Self { required: true, ..Self::default() };
+        let mut file = Self {
+            required: true,
+            ..Self::default()
+        };
         if let Some(path) = node.as_str() {
             path.clone_into(&mut file.path);
             return file;

@@ -9,16 +9,19 @@ use super::diagnostic::Sink;
 use super::node::{Map, Node, Value};
 use super::path::{Segment, YamlPath};
 
+mod build;
+mod deploy;
+mod mount;
 mod service;
 mod shapes;
+mod suggest;
 
 pub(crate) use shapes::PROJECT;
+use suggest::nearest;
 
 /// What a node may be.
 #[derive(Debug)]
 pub(crate) enum Shape {
-    /// Anything.
-    Any,
     /// A scalar of one of these types.
     Scalar(Types),
     /// A scalar of one of these types, and a condition on it.
@@ -28,7 +31,11 @@ pub(crate) enum Shape {
     /// A mapping with known keys.
     Object(&'static Object),
     /// A mapping whose keys the author chooses.
-    Named { keys: KeyRule, values: &'static Shape, closed: bool },
+    Named {
+        keys: KeyRule,
+        values: &'static Shape,
+        closed: bool,
+    },
     /// One of several shapes, told apart by type.
     OneOf(&'static [Shape]),
 }
@@ -90,7 +97,9 @@ impl KeyRule {
     fn fits(self, key: &str) -> bool {
         !key.is_empty()
             && match self {
-                Self::Name => key.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-')),
+                Self::Name => key
+                    .chars()
+                    .all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-')),
                 Self::LowerCase => key.chars().all(|c| c.is_ascii_lowercase()),
                 Self::NotEmpty => key.chars().any(|c| c != '\n'),
             }
@@ -99,7 +108,11 @@ impl KeyRule {
 
 /// Validates a whole project tree and takes out what is wrong.
 pub(crate) fn validate(root: &mut Node, sink: &mut Sink) {
-    let mut walk = Walk { sink, path: YamlPath::new(), wrong: Vec::new() };
+    let mut walk = Walk {
+        sink,
+        path: YamlPath::new(),
+        wrong: Vec::new(),
+    };
     walk.shape(&PROJECT, root);
     let mut wrong = walk.wrong;
     // List positions shift when an element goes: remove from the back.
@@ -117,16 +130,24 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn shape(&mut self, shape: &'static Shape, node: &Node) {
-        if matches!(node.value, Value::Time(_)) && !matches!(shape, Shape::Any) {
-            self.refuse(node, "invalid jsonType time.Time: an unquoted date", "quote it");
+        if matches!(node.value, Value::Time(_)) {
+            self.refuse(
+                node,
+                "invalid jsonType time.Time: an unquoted date",
+                "quote it",
+            );
             return;
         }
-        if types_of(node) & accepted(shape) == 0 && !matches!(shape, Shape::Any) {
-            self.refuse(node, &format!("must be a {}", type_names(accepted(shape))), hint_for(node, shape));
+        if types_of(node) & accepted(shape) == 0 {
+            self.refuse(
+                node,
+                &format!("must be a {}", type_names(accepted(shape))),
+                hint_for(node, shape),
+            );
             return;
         }
         match shape {
-            Shape::Any | Shape::Scalar(_) => {}
+            Shape::Scalar(_) => {}
             Shape::Checked(_, check) => self.check(check, node),
             Shape::List { items, unique } => self.list(items, *unique, node),
             Shape::Object(object) => {
@@ -134,7 +155,11 @@ impl Walk<'_> {
                     self.object(object, map, node);
                 }
             }
-            Shape::Named { keys, values, closed } => {
+            Shape::Named {
+                keys,
+                values,
+                closed,
+            } => {
                 if let Some(map) = node.as_map() {
                     self.named(*keys, values, *closed, map);
                 }
@@ -155,7 +180,8 @@ impl Walk<'_> {
                 self.shape(shape, child);
             } else if !(object.open || object.extensions && key.starts_with("x-")) {
                 let message = format!("additional properties '{key}' not allowed");
-                let hint = nearest(key, object).map_or_else(String::new, |name| format!("did you mean `{name}`?"));
+                let hint = nearest(key, object)
+                    .map_or_else(String::new, |name| format!("did you mean `{name}`?"));
                 self.refuse(child, &message, &hint);
             }
             self.path.pop();
@@ -174,7 +200,11 @@ impl Walk<'_> {
                 self.shape(values, child);
             } else if closed {
                 let message = format!("additional properties '{key}' not allowed");
-                self.refuse(child, &message, "a name has letters, digits, `.`, `_` and `-` only");
+                self.refuse(
+                    child,
+                    &message,
+                    "a name has letters, digits, `.`, `_` and `-` only",
+                );
             }
             self.path.pop();
         }
@@ -187,7 +217,11 @@ impl Walk<'_> {
             self.path.push_index(index);
             self.shape(items, child);
             if unique && !seen.insert(fingerprint(child)) {
-                self.refuse(child, "items must be unique: the same item is listed before", "");
+                self.refuse(
+                    child,
+                    "items must be unique: the same item is listed before",
+                    "",
+                );
             }
             self.path.pop();
         }
@@ -197,7 +231,10 @@ impl Walk<'_> {
         let number = match node.value {
             Value::Int(value) => Some(i128::from(value)),
             Value::Uint(value) => Some(i128::from(value)),
-            #[expect(clippy::cast_possible_truncation, reason = "only the comparison with small bounds matters")]
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "only the comparison with small bounds matters"
+            )]
             Value::Float(value) => Some(value as i128),
             _ => None,
         };
@@ -207,19 +244,31 @@ impl Walk<'_> {
                     && !values.contains(&text)
                 {
                     let values: Vec<_> = values.iter().map(|value| format!("'{value}'")).collect();
-                    self.refuse(node, &format!("value must be one of {}", values.join(", ")), "");
+                    self.refuse(
+                        node,
+                        &format!("value must be one of {}", values.join(", ")),
+                        "",
+                    );
                 }
             }
             Check::Text(fits, description) => {
                 if let Some(text) = node.as_str()
                     && !fits(text)
                 {
-                    self.refuse(node, &format!("'{text}' does not match pattern {description}"), "");
+                    self.refuse(
+                        node,
+                        &format!("'{text}' does not match pattern {description}"),
+                        "",
+                    );
                 }
             }
             Check::Range(least, most) => {
                 if number.is_some_and(|number| number < i128::from(*least)) {
-                    self.refuse(node, &format!("must be greater than or equal to {least}"), "");
+                    self.refuse(
+                        node,
+                        &format!("must be greater than or equal to {least}"),
+                        "",
+                    );
                 } else if number.is_some_and(|number| number > i128::from(*most)) {
                     self.refuse(node, &format!("must be less than or equal to {most}"), "");
                 }
@@ -231,10 +280,15 @@ impl Walk<'_> {
         if hint.is_empty() {
             self.sink.error(node.key_at, &self.path, message);
         } else {
-            self.sink.error_with_hint(node.key_at, &self.path, message, hint);
+            self.sink
+                .error_with_hint(node.key_at, &self.path, message, hint);
         }
         // What lies inside goes with it: list positions would be wrong once the outer node is gone.
-        while self.wrong.last().is_some_and(|last| last.starts_with(self.path.segments())) {
+        while self
+            .wrong
+            .last()
+            .is_some_and(|last| last.starts_with(self.path.segments()))
+        {
             self.wrong.pop();
         }
         self.wrong.push(self.path.segments().to_vec());
@@ -256,16 +310,22 @@ fn types_of(node: &Node) -> Types {
 
 fn accepted(shape: &Shape) -> Types {
     match shape {
-        Shape::Any => Types::MAX,
         Shape::Scalar(types) | Shape::Checked(types, _) => *types,
         Shape::List { .. } => LIST,
         Shape::Object(_) | Shape::Named { .. } => MAPPING,
-        Shape::OneOf(shapes) => shapes.iter().map(accepted).fold(0, |all, types| all | types),
+        Shape::OneOf(shapes) => shapes
+            .iter()
+            .map(accepted)
+            .fold(0, |all, types| all | types),
     }
 }
 
 fn type_names(types: Types) -> String {
-    let names: Vec<_> = TYPE_NAMES.iter().filter(|(bit, _)| types & bit != 0).map(|(_, name)| *name).collect();
+    let names: Vec<_> = TYPE_NAMES
+        .iter()
+        .filter(|(bit, _)| types & bit != 0)
+        .map(|(_, name)| *name)
+        .collect();
     match names.split_last() {
         Some((last, [])) => (*last).to_owned(),
         Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
@@ -277,7 +337,9 @@ fn hint_for(node: &Node, shape: &Shape) -> &'static str {
     let wants_text = accepted(shape) & STRING != 0;
     match node.value {
         Value::Null => "it has no value",
-        Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Float(_) if wants_text => "quote it",
+        Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Float(_) if wants_text => {
+            "quote it"
+        }
         _ => "",
     }
 }
@@ -286,9 +348,15 @@ fn hint_for(node: &Node, shape: &Shape) -> &'static str {
 fn fingerprint(node: &Node) -> String {
     match &node.value {
         Value::Str(text) => format!("{text:?}"),
-        Value::Seq(items) => format!("[{}]", items.iter().map(fingerprint).collect::<Vec<_>>().join(",")),
+        Value::Seq(items) => format!(
+            "[{}]",
+            items.iter().map(fingerprint).collect::<Vec<_>>().join(",")
+        ),
         Value::Map(map) => {
-            let mut entries: Vec<_> = map.iter().map(|(key, node)| format!("{key:?}:{}", fingerprint(node))).collect();
+            let mut entries: Vec<_> = map
+                .iter()
+                .map(|(key, node)| format!("{key:?}:{}", fingerprint(node)))
+                .collect();
             entries.sort();
             format!("{{{}}}", entries.join(","))
         }
@@ -296,32 +364,17 @@ fn fingerprint(node: &Node) -> String {
     }
 }
 
-/// Finds a known key that differs from `key` by little.
-fn nearest(key: &str, object: &Object) -> Option<&'static str> {
-    object.keys.iter().map(|(name, _)| (distance(key, name), *name)).filter(|(distance, _)| *distance <= 2).min().map(|(_, name)| name)
-}
-
-/// Counts the edits between two short names; names of different length class are far apart.
-fn distance(left: &str, right: &str) -> usize {
-    let (left, right): (Vec<char>, Vec<char>) = (left.chars().take(40).collect(), right.chars().collect());
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (i, l) in left.iter().enumerate() {
-        let mut corner = row[0];
-        row[0] = i + 1;
-        for (j, r) in right.iter().enumerate() {
-            let cost = corner + usize::from(l != r);
-            corner = row[j + 1];
-            row[j + 1] = cost.min(row[j] + 1).min(corner + 1);
-        }
-    }
-    row[right.len()]
-}
-
 /// Lists every key path of the tables, for the documentation test: `services.*.build.context`.
 #[cfg(test)]
 pub(crate) fn all_key_paths() -> Vec<String> {
     fn visit(shape: &Shape, path: &str, found: &mut Vec<String>) {
-        let join = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+        let join = |key: &str| {
+            if path.is_empty() {
+                key.to_owned()
+            } else {
+                format!("{path}.{key}")
+            }
+        };
         match shape {
             Shape::Object(object) => {
                 for (key, shape) in object.keys {
@@ -333,7 +386,7 @@ pub(crate) fn all_key_paths() -> Vec<String> {
             Shape::Named { values, .. } => visit(values, &join("*"), found),
             Shape::List { items, .. } => visit(items, &join("[]"), found),
             Shape::OneOf(shapes) => shapes.iter().for_each(|shape| visit(shape, path, found)),
-            Shape::Any | Shape::Scalar(_) | Shape::Checked(..) => {}
+            Shape::Scalar(_) | Shape::Checked(..) => {}
         }
     }
     let mut found = Vec::new();

@@ -1,7 +1,10 @@
 //! The keys of a service. Tables only.
 
+use super::build::BUILD;
+use super::deploy::DEPLOY;
+use super::mount::{MOUNT, PORT};
 use super::shapes::{
-    AMOUNT, COMMAND, COUNT, DEVICE_RESERVATION, EXTRA_HOSTS, FILE_MOUNTS, FLAG, GPU, HOOK, LIST_OR_DICT, TEXT,
+    AMOUNT, COMMAND, COUNT, EXTRA_HOSTS, FILE_MOUNTS, FLAG, GPU, HOOK, LIST_OR_DICT, TEXT,
     TEXT_LIST, TEXT_OR_LIST, TEXT_OR_NUMBER_MAP, ULIMITS, UNIQUE_TEXT_LIST, one_of,
 };
 use super::{BOOLEAN, Check, INTEGER, KeyRule, NULL, NUMBER, Object, STRING, Shape};
@@ -20,9 +23,21 @@ pub(super) static SERVICE: Shape = Shape::Object(&Object {
         ("cgroup_parent", TEXT),
         ("command", COMMAND),
         ("configs", FILE_MOUNTS),
-        ("container_name", Shape::Checked(STRING, Check::Text(has_container_name, "[a-zA-Z0-9][a-zA-Z0-9_.-]+"))),
-        ("cpu_count", Shape::Checked(STRING | INTEGER, Check::Range(0, i64::MAX))),
-        ("cpu_percent", Shape::Checked(STRING | INTEGER, Check::Range(0, 100))),
+        (
+            "container_name",
+            Shape::Checked(
+                STRING,
+                Check::Text(has_container_name, "[a-zA-Z0-9][a-zA-Z0-9_.-]+"),
+            ),
+        ),
+        (
+            "cpu_count",
+            Shape::Checked(STRING | INTEGER, Check::Range(0, i64::MAX)),
+        ),
+        (
+            "cpu_percent",
+            Shape::Checked(STRING | INTEGER, Check::Range(0, 100)),
+        ),
         ("cpu_shares", AMOUNT),
         ("cpu_quota", AMOUNT),
         ("cpu_period", AMOUNT),
@@ -33,7 +48,13 @@ pub(super) static SERVICE: Shape = Shape::Object(&Object {
         ("credential_spec", CREDENTIAL_SPEC),
         ("depends_on", DEPENDS_ON),
         ("device_cgroup_rules", UNIQUE_TEXT_LIST),
-        ("devices", Shape::List { items: &DEVICE, unique: false }),
+        (
+            "devices",
+            Shape::List {
+                items: &DEVICE,
+                unique: false,
+            },
+        ),
         ("dns", TEXT_OR_LIST),
         ("dns_opt", UNIQUE_TEXT_LIST),
         ("dns_search", TEXT_OR_LIST),
@@ -42,13 +63,34 @@ pub(super) static SERVICE: Shape = Shape::Object(&Object {
         ("env_file", ENV_FILE),
         ("label_file", Shape::OneOf(&[TEXT, TEXT_LIST])),
         ("environment", LIST_OR_DICT),
-        ("expose", Shape::List { items: &AMOUNT, unique: true }),
+        (
+            "expose",
+            Shape::List {
+                items: &AMOUNT,
+                unique: true,
+            },
+        ),
         ("extends", EXTENDS),
         ("provider", PROVIDER),
         ("external_links", UNIQUE_TEXT_LIST),
         ("extra_hosts", EXTRA_HOSTS),
-        ("gpus", Shape::OneOf(&[one_of(&["all"]), Shape::List { items: &GPU, unique: false }])),
-        ("group_add", Shape::List { items: &AMOUNT, unique: true }),
+        (
+            "gpus",
+            Shape::OneOf(&[
+                one_of(&["all"]),
+                Shape::List {
+                    items: &GPU,
+                    unique: false,
+                },
+            ]),
+        ),
+        (
+            "group_add",
+            Shape::List {
+                items: &AMOUNT,
+                unique: true,
+            },
+        ),
         ("healthcheck", HEALTHCHECK),
         ("hostname", TEXT),
         ("image", TEXT),
@@ -67,16 +109,40 @@ pub(super) static SERVICE: Shape = Shape::Object(&Object {
         ("models", MODELS),
         ("networks", NETWORKS),
         ("oom_kill_disable", FLAG),
-        ("oom_score_adj", Shape::Checked(STRING | INTEGER, Check::Range(-1000, 1000))),
+        (
+            "oom_score_adj",
+            Shape::Checked(STRING | INTEGER, Check::Range(-1000, 1000)),
+        ),
         ("pid", Shape::Scalar(STRING | NULL)),
         ("pids_limit", AMOUNT),
         ("platform", TEXT),
-        ("ports", Shape::List { items: &PORT, unique: true }),
-        ("post_start", Shape::List { items: &HOOK, unique: false }),
-        ("pre_stop", Shape::List { items: &HOOK, unique: false }),
+        (
+            "ports",
+            Shape::List {
+                items: &PORT,
+                unique: true,
+            },
+        ),
+        (
+            "post_start",
+            Shape::List {
+                items: &HOOK,
+                unique: false,
+            },
+        ),
+        (
+            "pre_stop",
+            Shape::List {
+                items: &HOOK,
+                unique: false,
+            },
+        ),
         ("privileged", FLAG),
         ("profiles", UNIQUE_TEXT_LIST),
-        ("pull_policy", Shape::Checked(STRING, Check::Text(has_pull_policy, PULL_POLICIES))),
+        (
+            "pull_policy",
+            Shape::Checked(STRING, Check::Text(has_pull_policy, PULL_POLICIES)),
+        ),
         ("pull_refresh_after", TEXT),
         ("read_only", FLAG),
         ("restart", TEXT),
@@ -89,7 +155,14 @@ pub(super) static SERVICE: Shape = Shape::Object(&Object {
         ("stdin_open", FLAG),
         ("stop_grace_period", TEXT),
         ("stop_signal", TEXT),
-        ("storage_opt", Shape::Named { keys: KeyRule::NotEmpty, values: &Shape::Any, closed: false }),
+        (
+            "storage_opt",
+            Shape::Named {
+                keys: KeyRule::NotEmpty,
+                values: &Shape::Scalar(STRING | INTEGER | NULL),
+                closed: false,
+            },
+        ),
         ("tmpfs", TEXT_OR_LIST),
         ("tty", FLAG),
         ("ulimits", ULIMITS),
@@ -97,7 +170,13 @@ pub(super) static SERVICE: Shape = Shape::Object(&Object {
         ("user", TEXT),
         ("uts", TEXT),
         ("userns_mode", TEXT),
-        ("volumes", Shape::List { items: &MOUNT, unique: true }),
+        (
+            "volumes",
+            Shape::List {
+                items: &MOUNT,
+                unique: true,
+            },
+        ),
         ("volumes_from", UNIQUE_TEXT_LIST),
         ("working_dir", TEXT),
     ],
@@ -106,46 +185,29 @@ pub(super) static SERVICE: Shape = Shape::Object(&Object {
     open: false,
 });
 
-const fn object(keys: &'static [(&'static str, Shape)], required: &'static [&'static str]) -> Object {
-    Object { keys, required, extensions: true, open: false }
+pub(super) const fn object(
+    keys: &'static [(&'static str, Shape)],
+    required: &'static [&'static str],
+) -> Object {
+    Object {
+        keys,
+        required,
+        extensions: true,
+        open: false,
+    }
 }
 
-const fn strict(keys: &'static [(&'static str, Shape)], required: &'static [&'static str]) -> Object {
-    Object { keys, required, extensions: false, open: false }
+const fn strict(
+    keys: &'static [(&'static str, Shape)],
+    required: &'static [&'static str],
+) -> Object {
+    Object {
+        keys,
+        required,
+        extensions: false,
+        open: false,
+    }
 }
-
-const BUILD: Shape = Shape::OneOf(&[
-    TEXT,
-    Shape::Object(&object(
-        &[
-            ("context", TEXT),
-            ("dockerfile", TEXT),
-            ("dockerfile_inline", TEXT),
-            ("entitlements", TEXT_LIST),
-            ("args", LIST_OR_DICT),
-            ("ssh", LIST_OR_DICT),
-            ("labels", LIST_OR_DICT),
-            ("cache_from", TEXT_LIST),
-            ("cache_to", TEXT_LIST),
-            ("no_cache", FLAG),
-            ("additional_contexts", LIST_OR_DICT),
-            ("network", TEXT),
-            ("provenance", FLAG),
-            ("sbom", FLAG),
-            ("pull", FLAG),
-            ("target", TEXT),
-            ("shm_size", COUNT),
-            ("extra_hosts", EXTRA_HOSTS),
-            ("isolation", TEXT),
-            ("privileged", FLAG),
-            ("secrets", FILE_MOUNTS),
-            ("tags", TEXT_LIST),
-            ("ulimits", ULIMITS),
-            ("platforms", TEXT_LIST),
-        ],
-        &[],
-    )),
-]);
 
 const BLKIO_LIMITS: Shape = Shape::List {
     items: &Shape::Object(&strict(&[("path", TEXT), ("rate", COUNT)], &[])),
@@ -170,8 +232,10 @@ const BLKIO: Shape = Shape::Object(&strict(
     &[],
 ));
 
-const CREDENTIAL_SPEC: Shape =
-    Shape::Object(&object(&[("config", TEXT), ("file", TEXT), ("registry", TEXT)], &[]));
+const CREDENTIAL_SPEC: Shape = Shape::Object(&object(
+    &[("config", TEXT), ("file", TEXT), ("registry", TEXT)],
+    &[],
+));
 
 const DEPENDS_ON: Shape = Shape::OneOf(&[
     UNIQUE_TEXT_LIST,
@@ -181,7 +245,14 @@ const DEPENDS_ON: Shape = Shape::OneOf(&[
             &[
                 ("restart", FLAG),
                 ("required", Shape::Scalar(BOOLEAN)),
-                ("condition", one_of(&["service_started", "service_healthy", "service_completed_successfully"])),
+                (
+                    "condition",
+                    one_of(&[
+                        "service_started",
+                        "service_healthy",
+                        "service_completed_successfully",
+                    ]),
+                ),
             ],
             &["condition"],
         )),
@@ -191,7 +262,10 @@ const DEPENDS_ON: Shape = Shape::OneOf(&[
 
 const DEVICE: Shape = Shape::OneOf(&[
     TEXT,
-    Shape::Object(&object(&[("source", TEXT), ("target", TEXT), ("permissions", TEXT)], &["source"])),
+    Shape::Object(&object(
+        &[("source", TEXT), ("target", TEXT), ("permissions", TEXT)],
+        &["source"],
+    )),
 ]);
 
 const ENV_FILE: Shape = Shape::OneOf(&[
@@ -199,14 +273,19 @@ const ENV_FILE: Shape = Shape::OneOf(&[
     Shape::List {
         items: &Shape::OneOf(&[
             TEXT,
-            Shape::Object(&strict(&[("path", TEXT), ("format", TEXT), ("required", FLAG)], &["path"])),
+            Shape::Object(&strict(
+                &[("path", TEXT), ("format", TEXT), ("required", FLAG)],
+                &["path"],
+            )),
         ]),
         unique: false,
     },
 ]);
 
-const EXTENDS: Shape =
-    Shape::OneOf(&[TEXT, Shape::Object(&strict(&[("service", TEXT), ("file", TEXT)], &["service"]))]);
+const EXTENDS: Shape = Shape::OneOf(&[
+    TEXT,
+    Shape::Object(&strict(&[("service", TEXT), ("file", TEXT)], &["service"])),
+]);
 
 const PROVIDER_OPTION: Shape = Shape::Scalar(STRING | NUMBER | BOOLEAN);
 const PROVIDER: Shape = Shape::Object(&object(
@@ -218,7 +297,10 @@ const PROVIDER: Shape = Shape::Object(&object(
                 keys: KeyRule::NotEmpty,
                 values: &Shape::OneOf(&[
                     PROVIDER_OPTION,
-                    Shape::List { items: &PROVIDER_OPTION, unique: false },
+                    Shape::List {
+                        items: &PROVIDER_OPTION,
+                        unique: false,
+                    },
                 ]),
                 closed: false,
             },
@@ -292,63 +374,6 @@ const NETWORKS: Shape = Shape::OneOf(&[
     },
 ]);
 
-const PORT: Shape = Shape::OneOf(&[
-    AMOUNT,
-    Shape::Object(&object(
-        &[
-            ("name", TEXT),
-            ("mode", TEXT),
-            ("host_ip", TEXT),
-            ("target", COUNT),
-            ("published", COUNT),
-            ("protocol", TEXT),
-            ("app_protocol", TEXT),
-        ],
-        &[],
-    )),
-]);
-
-const MOUNT: Shape = Shape::OneOf(&[
-    TEXT,
-    Shape::Object(&object(
-        &[
-            ("type", one_of(&["bind", "volume", "tmpfs", "cluster", "npipe", "image"])),
-            ("source", TEXT),
-            ("target", TEXT),
-            ("read_only", FLAG),
-            ("consistency", TEXT),
-            (
-                "bind",
-                Shape::Object(&object(
-                    &[
-                        ("propagation", TEXT),
-                        ("create_host_path", FLAG),
-                        ("recursive", one_of(&["enabled", "disabled", "writable", "readonly"])),
-                        ("selinux", one_of(&["z", "Z"])),
-                    ],
-                    &[],
-                )),
-            ),
-            (
-                "volume",
-                Shape::Object(&object(&[("labels", LIST_OR_DICT), ("nocopy", FLAG), ("subpath", TEXT)], &[])),
-            ),
-            (
-                "tmpfs",
-                Shape::Object(&object(
-                    &[
-                        ("size", Shape::Checked(INTEGER | STRING, Check::Range(0, i64::MAX))),
-                        ("mode", AMOUNT),
-                    ],
-                    &[],
-                )),
-            ),
-            ("image", Shape::Object(&object(&[("subpath", TEXT)], &[]))),
-        ],
-        &["type"],
-    )),
-]);
-
 const DEVELOP: Shape = Shape::OneOf(&[
     Shape::Scalar(NULL),
     Shape::Object(&object(
@@ -360,7 +385,10 @@ const DEVELOP: Shape = Shape::OneOf(&[
                         ("ignore", TEXT_OR_LIST),
                         ("include", TEXT_OR_LIST),
                         ("path", TEXT),
-                        ("action", one_of(&["rebuild", "sync", "restart", "sync+restart", "sync+exec"])),
+                        (
+                            "action",
+                            one_of(&["rebuild", "sync", "restart", "sync+restart", "sync+exec"]),
+                        ),
                         ("target", TEXT),
                         ("exec", HOOK),
                         ("initial_sync", Shape::Scalar(BOOLEAN)),
@@ -374,93 +402,29 @@ const DEVELOP: Shape = Shape::OneOf(&[
     )),
 ]);
 
-const ROLLOUT: Shape = Shape::Object(&object(
-    &[
-        ("parallelism", COUNT),
-        ("delay", TEXT),
-        ("failure_action", TEXT),
-        ("monitor", TEXT),
-        ("max_failure_ratio", AMOUNT),
-        ("order", one_of(&["start-first", "stop-first"])),
-    ],
-    &[],
-));
-
-const GENERIC_RESOURCES: Shape = Shape::List {
-    items: &Shape::Object(&object(
-        &[("discrete_resource_spec", Shape::Object(&object(&[("kind", TEXT), ("value", AMOUNT)], &[])))],
-        &[],
-    )),
-    unique: false,
-};
-
-const RESOURCES: Shape = Shape::Object(&object(
-    &[
-        ("limits", Shape::Object(&object(&[("cpus", AMOUNT), ("memory", TEXT), ("pids", COUNT)], &[]))),
-        (
-            "reservations",
-            Shape::Object(&object(
-                &[
-                    ("cpus", AMOUNT),
-                    ("memory", TEXT),
-                    ("generic_resources", GENERIC_RESOURCES),
-                    ("devices", Shape::List { items: &DEVICE_RESERVATION, unique: false }),
-                ],
-                &[],
-            )),
-        ),
-    ],
-    &[],
-));
-
-const DEPLOY: Shape = Shape::OneOf(&[
-    Shape::Scalar(NULL),
-    Shape::Object(&object(
-        &[
-            ("mode", TEXT),
-            ("endpoint_mode", TEXT),
-            ("replicas", COUNT),
-            ("labels", LIST_OR_DICT),
-            ("rollback_config", ROLLOUT),
-            ("update_config", ROLLOUT),
-            ("resources", RESOURCES),
-            (
-                "restart_policy",
-                Shape::Object(&object(
-                    &[("condition", TEXT), ("delay", TEXT), ("max_attempts", COUNT), ("window", TEXT)],
-                    &[],
-                )),
-            ),
-            (
-                "placement",
-                Shape::Object(&object(
-                    &[
-                        ("constraints", TEXT_LIST),
-                        (
-                            "preferences",
-                            Shape::List { items: &Shape::Object(&object(&[("spread", TEXT)], &[])), unique: false },
-                        ),
-                        ("max_replicas_per_node", COUNT),
-                    ],
-                    &[],
-                )),
-            ),
-        ],
-        &[],
-    )),
-]);
-
 /// The reference's pattern is not anchored: some part of the name must be a name of two characters or more.
 fn has_container_name(text: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
-    text.chars().zip(text.chars().skip(1)).any(|(first, second)| first.is_ascii_alphanumeric() && is_part(second))
+    text.chars()
+        .zip(text.chars().skip(1))
+        .any(|(first, second)| first.is_ascii_alphanumeric() && is_part(second))
 }
 
-const PULL_POLICIES: &str = "always|never|build|if_not_present|missing|refresh|daily|weekly|every_([0-9]+[wdhms])+";
+const PULL_POLICIES: &str =
+    "always|never|build|if_not_present|missing|refresh|daily|weekly|every_([0-9]+[wdhms])+";
 
 /// Not anchored either.
 fn has_pull_policy(text: &str) -> bool {
-    const WORDS: &[&str] = &["always", "never", "build", "if_not_present", "missing", "refresh", "daily", "weekly"];
+    const WORDS: &[&str] = &[
+        "always",
+        "never",
+        "build",
+        "if_not_present",
+        "missing",
+        "refresh",
+        "daily",
+        "weekly",
+    ];
     WORDS.iter().any(|word| text.contains(word))
         || text.match_indices("every_").any(|(position, word)| {
             let tail = &text[position + word.len()..];

@@ -7,8 +7,14 @@ pub(super) const TEXT: Shape = Shape::Scalar(STRING);
 pub(super) const FLAG: Shape = Shape::Scalar(BOOLEAN | STRING);
 pub(super) const COUNT: Shape = Shape::Scalar(INTEGER | STRING);
 pub(super) const AMOUNT: Shape = Shape::Scalar(NUMBER | STRING);
-pub(super) const TEXT_LIST: Shape = Shape::List { items: &TEXT, unique: false };
-pub(super) const UNIQUE_TEXT_LIST: Shape = Shape::List { items: &TEXT, unique: true };
+pub(super) const TEXT_LIST: Shape = Shape::List {
+    items: &TEXT,
+    unique: false,
+};
+pub(super) const UNIQUE_TEXT_LIST: Shape = Shape::List {
+    items: &TEXT,
+    unique: true,
+};
 pub(super) const TEXT_OR_LIST: Shape = Shape::OneOf(&[TEXT, UNIQUE_TEXT_LIST]);
 pub(super) const LIST_OR_DICT: Shape = Shape::OneOf(&[
     Shape::Named {
@@ -18,24 +24,45 @@ pub(super) const LIST_OR_DICT: Shape = Shape::OneOf(&[
     },
     UNIQUE_TEXT_LIST,
 ]);
-pub(super) const TEXT_OR_NUMBER_MAP: Shape =
-    Shape::Named { keys: KeyRule::NotEmpty, values: &Shape::Scalar(STRING | NUMBER), closed: false };
-pub(super) const TEXT_MAP: Shape = Shape::Named { keys: KeyRule::NotEmpty, values: &TEXT, closed: true };
+pub(super) const TEXT_OR_NUMBER_MAP: Shape = Shape::Named {
+    keys: KeyRule::NotEmpty,
+    values: &Shape::Scalar(STRING | NUMBER),
+    closed: false,
+};
+pub(super) const TEXT_MAP: Shape = Shape::Named {
+    keys: KeyRule::NotEmpty,
+    values: &TEXT,
+    closed: true,
+};
 pub(super) const COMMAND: Shape = Shape::OneOf(&[Shape::Scalar(NULL | STRING), TEXT_LIST]);
 pub(super) const EXTRA_HOSTS: Shape = Shape::OneOf(&[
-    Shape::Named { keys: KeyRule::NotEmpty, values: &Shape::OneOf(&[TEXT, TEXT_LIST]), closed: true },
+    Shape::Named {
+        keys: KeyRule::NotEmpty,
+        values: &Shape::OneOf(&[TEXT, TEXT_LIST]),
+        closed: true,
+    },
     UNIQUE_TEXT_LIST,
 ]);
 
 const NOTHING: Shape = Shape::Scalar(NULL);
 const EXTERNAL: Shape = Shape::OneOf(&[
     FLAG,
-    Shape::Object(&Object { keys: &[("name", TEXT)], required: &[], extensions: true, open: false }),
+    Shape::Object(&Object {
+        keys: &[("name", TEXT)],
+        required: &[],
+        extensions: true,
+        open: false,
+    }),
 ]);
 /// Secrets and configs check the inside of `external` less.
 const OPEN_EXTERNAL: Shape = Shape::OneOf(&[
     FLAG,
-    Shape::Object(&Object { keys: &[("name", TEXT)], required: &[], extensions: true, open: true }),
+    Shape::Object(&Object {
+        keys: &[("name", TEXT)],
+        required: &[],
+        extensions: true,
+        open: true,
+    }),
 ]);
 
 /// A whole Compose file.
@@ -43,13 +70,61 @@ pub(crate) static PROJECT: Shape = Shape::Object(&Object {
     keys: &[
         ("version", TEXT),
         ("name", TEXT),
-        ("include", Shape::List { items: &INCLUDE, unique: false }),
-        ("services", Shape::Named { keys: KeyRule::Name, values: &SERVICE, closed: true }),
-        ("models", Shape::Named { keys: KeyRule::Name, values: &MODEL, closed: false }),
-        ("networks", Shape::Named { keys: KeyRule::Name, values: &NETWORK, closed: false }),
-        ("volumes", Shape::Named { keys: KeyRule::Name, values: &VOLUME, closed: true }),
-        ("secrets", Shape::Named { keys: KeyRule::Name, values: &SECRET, closed: true }),
-        ("configs", Shape::Named { keys: KeyRule::Name, values: &CONFIG, closed: true }),
+        (
+            "include",
+            Shape::List {
+                items: &INCLUDE,
+                unique: false,
+            },
+        ),
+        (
+            "services",
+            Shape::Named {
+                keys: KeyRule::Name,
+                values: &SERVICE,
+                closed: true,
+            },
+        ),
+        (
+            "models",
+            Shape::Named {
+                keys: KeyRule::Name,
+                values: &MODEL,
+                closed: false,
+            },
+        ),
+        (
+            "networks",
+            Shape::Named {
+                keys: KeyRule::Name,
+                values: &NETWORK,
+                closed: false,
+            },
+        ),
+        (
+            "volumes",
+            Shape::Named {
+                keys: KeyRule::Name,
+                values: &VOLUME,
+                closed: true,
+            },
+        ),
+        (
+            "secrets",
+            Shape::Named {
+                keys: KeyRule::Name,
+                values: &SECRET,
+                closed: true,
+            },
+        ),
+        (
+            "configs",
+            Shape::Named {
+                keys: KeyRule::Name,
+                values: &CONFIG,
+                closed: true,
+            },
+        ),
     ],
     required: &[],
     extensions: true,
@@ -59,7 +134,11 @@ pub(crate) static PROJECT: Shape = Shape::Object(&Object {
 static INCLUDE: Shape = Shape::OneOf(&[
     TEXT,
     Shape::Object(&Object {
-        keys: &[("path", TEXT_OR_LIST), ("env_file", TEXT_OR_LIST), ("project_directory", TEXT)],
+        keys: &[
+            ("path", TEXT_OR_LIST),
+            ("env_file", TEXT_OR_LIST),
+            ("project_directory", TEXT),
+        ],
         required: &[],
         extensions: false,
         open: false,
@@ -102,7 +181,13 @@ static NETWORK: Shape = Shape::OneOf(&[
 const IPAM: Shape = Shape::Object(&Object {
     keys: &[
         ("driver", TEXT),
-        ("config", Shape::List { items: &IPAM_POOL, unique: false }),
+        (
+            "config",
+            Shape::List {
+                items: &IPAM_POOL,
+                unique: false,
+            },
+        ),
         ("options", TEXT_MAP),
     ],
     required: &[],
@@ -111,7 +196,12 @@ const IPAM: Shape = Shape::Object(&Object {
 });
 
 const IPAM_POOL: Shape = Shape::Object(&Object {
-    keys: &[("subnet", TEXT), ("ip_range", TEXT), ("gateway", TEXT), ("aux_addresses", TEXT_MAP)],
+    keys: &[
+        ("subnet", TEXT),
+        ("ip_range", TEXT),
+        ("gateway", TEXT),
+        ("aux_addresses", TEXT_MAP),
+    ],
     required: &[],
     extensions: true,
     open: false,
@@ -169,7 +259,13 @@ pub(super) const FILE_MOUNTS: Shape = Shape::List {
     items: &Shape::OneOf(&[
         TEXT,
         Shape::Object(&Object {
-            keys: &[("source", TEXT), ("target", TEXT), ("uid", TEXT), ("gid", TEXT), ("mode", AMOUNT)],
+            keys: &[
+                ("source", TEXT),
+                ("target", TEXT),
+                ("uid", TEXT),
+                ("gid", TEXT),
+                ("mode", AMOUNT),
+            ],
             required: &[],
             extensions: true,
             open: false,
@@ -215,8 +311,12 @@ pub(super) const DEVICE_RESERVATION: Shape = Shape::Object(&Object {
 });
 
 /// One of `gpus`.
-pub(super) const GPU: Shape =
-    Shape::Object(&Object { keys: DEVICE_REQUEST_KEYS, required: &[], extensions: true, open: true });
+pub(super) const GPU: Shape = Shape::Object(&Object {
+    keys: DEVICE_REQUEST_KEYS,
+    required: &[],
+    extensions: true,
+    open: true,
+});
 
 const DEVICE_REQUEST_KEYS: &[(&str, Shape)] = &[
     ("capabilities", UNIQUE_TEXT_LIST),

