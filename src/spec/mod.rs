@@ -15,6 +15,7 @@ mod result;
 mod sandbox;
 mod status;
 
+pub(crate) use capture::Capture;
 pub use capture::CapturedOutput;
 pub use command::{Command, MAX_ARGUMENT_BYTES};
 pub use detail::{SandboxDetail, SandboxHealth};
