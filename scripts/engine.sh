@@ -74,7 +74,7 @@ verb_status() {
     fi
     missing=$(images_missing)
     if [[ -n $missing ]]; then
-        printf 'missing image: gym-sandbox/%s:test\n' $missing
+        printf 'missing images: gym-sandbox/%s:test\n' "${missing//$'\n'/:test, gym-sandbox/}"
         return 1
     fi
     printf 'images: all %s are there\n' "${#IMAGES[@]}"
@@ -97,7 +97,7 @@ names_in() {
 
 case ${1:-}:${2:-} in
 up:) verb_up ;;
-find:) engine_find && printf '%s\n' "$ENGINE_HOST" ;;
+find:) need_engine && printf '%s\n' "$ENGINE_HOST" ;;
 images:) verb_images ;;
 status:) verb_status ;;
 leftovers:) verb_leftovers ;;

@@ -23,7 +23,7 @@ engine_state_folder() {
 
 # Sets how to ask HOST; fails where curl can't.
 engine_use() {
-    local host=$1 scheme=http certificates=${DOCKER_CERT_PATH:-$HOME/.docker}
+    local host=$1 scheme=http certificates=${DOCKER_CERT_PATH:-${HOME:-/root}/.docker}
     ENGINE_CURL=(curl --silent --show-error --noproxy '*')
     case $host in
     unix://*)

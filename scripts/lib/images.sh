@@ -46,7 +46,7 @@ image_import() {
     root=$CACHE/$name-$recipe.tar
     if [[ ! -e $root ]]; then
         # Under another name until it is whole: a run that was cut short leaves nothing to be taken for it.
-        bash "$SCRIPTS/images/$name/build.sh" "$root.part"
+        bash "$SCRIPTS/images/$name/build.sh" "$root.part" || return 1
         rm -f "$CACHE/$name"-*.tar
         mv "$root.part" "$root"
     fi
@@ -60,7 +60,7 @@ image_import() {
 image_build() {
     local name=$1 recipe=$2 labels
     labels="{\"gym-sandbox.image\":\"test\",\"gym-sandbox.recipe\":\"$recipe\"}"
-    tar -C "$SCRIPTS/images/$name" --owner=0 --group=0 --numeric-owner -cf "$CACHE/$name-context.tar" .
+    tar -C "$SCRIPTS/images/$name" --owner=0 --group=0 --numeric-owner -cf "$CACHE/$name-context.tar" . || return 1
     engine_api POST "/build?t=gym-sandbox/$name:test&networkmode=none&rm=1&forcerm=1&labels=$(url_encode "$labels")" \
         --max-time 300 --header 'Content-Type: application/x-tar' --upload-file "$CACHE/$name-context.tar"
 }
