@@ -31,7 +31,8 @@ STATE=$(engine_state_folder)
 
 # Two runs at once would start two engines, or make the same image twice. Held until this script ends.
 take_lock() {
-    mkdir -p "$STATE"
+    # Who can't write there can start no engine either, and images are made twice at worst.
+    mkdir -p "$STATE" 2>/dev/null || return 0
     have flock || return 0
     exec 9>"$STATE/lock"
     flock -w 900 9 || die "another scripts/engine.sh has been at work for 15 minutes" "its lock is $STATE/lock"

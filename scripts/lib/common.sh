@@ -29,15 +29,16 @@ retry() {
     for ((try = 1; ; try++)); do
         "$@" && return 0
         ((try < tries)) || return 1
-        say "try $try of $tries failed: $1; once more in ${pause} s"
+        say "try $try of $tries failed: $1 ${2:-}; once more in ${pause} s"
         sleep "$pause"
     done
 }
 
 apt() {
     # The lock wait is for machines that update themselves right after they started.
+    # Only the end is shown: without a network there is a line for each package, all the same.
     DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=120 -o Acquire::Retries=2 \
-        -o Acquire::http::Timeout=30 -o Acquire::https::Timeout=30 "$@" >&2 </dev/null
+        -o Acquire::http::Timeout=30 -o Acquire::https::Timeout=30 "$@" </dev/null 2>&1 9>&- | tail -n 3 >&2
 }
 
 APT_LISTS_ARE_FRESH=
@@ -58,5 +59,5 @@ install_packages() {
     say "$why: installing $*"
     apt_update || die "$why: apt-get update fails, is there a network?" "needed: $*"
     retry 3 5 apt install -y --no-install-recommends "$@" \
-        || die "$why: apt-get install fails" "run: apt-get install -y --no-install-recommends $*"
+        || die "$why: apt-get install fails, is there a network?" "needed: $*"
 }

@@ -142,7 +142,11 @@ engine_start() {
         die "no engine answers, and only root may start one" "${ENGINE_REASONS[@]}" \
             "run: sudo scripts/engine.sh up, or set DOCKER_HOST to an engine that you may use"
     fi
-    have curl || install_packages "curl" curl ca-certificates
+    if ! have curl; then
+        install_packages "curl" curl ca-certificates
+        # There may be an engine that could only not be asked.
+        ! engine_find || return 0
+    fi
     if ! have dockerd; then
         # iptables is said by name for releases on which docker.io only recommends it.
         install_packages "an engine" docker.io iptables ca-certificates

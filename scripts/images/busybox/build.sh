@@ -19,7 +19,7 @@ static_busybox() {
     is_debian || die "a static busybox is missing" "install your system's package of it"
     # Unpacked, not installed: busybox-static would drive out an installed busybox.
     if is_root; then apt_update || die "apt-get update fails, is there a network?"; fi
-    (cd "$WORK" && retry 3 5 apt download busybox-static) || die "busybox-static can't be downloaded"
+    (cd "$WORK" && retry 3 5 apt -o APT::Sandbox::User=root download busybox-static) || die "busybox-static can't be downloaded"
     dpkg-deb -x "$WORK"/busybox-static_*.deb "$WORK/package"
     find "$WORK/package" -name busybox -type f -perm -u+x | head -n 1
 }
