@@ -86,6 +86,9 @@ elif [[ -n $LEFT ]]; then
     problems+=("left on the engine: $LEFT")
 fi
 
-printf '\ntests: %s\n' "$(sums)"
+SUMS=$(sums)
+if (($# == 0)) && [[ $SUMS == "0 passed, 0 failed"* ]]; then problems+=("no test ran"); fi
+
+printf '\ntests: %s\n' "$SUMS"
 if ((${#problems[@]} > 0)); then die "the tests did not pass" "${problems[@]}"; fi
 say "the tests passed and left nothing on the engine, in $((SECONDS / 60)) min $((SECONDS % 60)) s"
