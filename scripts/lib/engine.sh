@@ -163,8 +163,18 @@ engine_start_unit() {
     engine_wait "" || die "docker.service runs but does not answer" "${ENGINE_REASONS[@]}" "$(journalctl -u docker.service -n 20 --no-pager 2>&1)"
 }
 
+# forget_pid FILE NAME: removes a pid file that an engine which was killed has left. dockerd takes any process that
+# has its pid by now for the old engine, and does not start.
+forget_pid() {
+    local pid
+    pid=$(cat "$1" 2>/dev/null) || return 0
+    [[ $(cat "/proc/$pid/comm" 2>/dev/null) != "$2" ]] || return 0
+    rm -f "$1"
+}
+
 engine_start_daemon() {
     local socket=${GYM_SANDBOX_ENGINE_SOCKET:-/var/run/docker.sock} log=$STATE/dockerd.log pid
+    local pid_file=/var/run/docker.pid exec_root=/var/run/docker
     local -a arguments=(--host "unix://$socket") more=()
     if engine_find; then
         # The package's own start script may just have done it.
@@ -173,8 +183,12 @@ engine_start_daemon() {
     fi
     if [[ -n ${GYM_SANDBOX_ENGINE_SOCKET:-} ]]; then
         # A second engine shares nothing with the machine's own. It still needs a network namespace of its own.
-        arguments+=(--data-root "$STATE/data" --exec-root "$STATE/exec" --pidfile "$STATE/docker.pid")
+        pid_file=$STATE/docker.pid
+        exec_root=$STATE/exec
+        arguments+=(--data-root "$STATE/data" --exec-root "$exec_root" --pidfile "$pid_file")
     fi
+    forget_pid "$pid_file" dockerd
+    forget_pid "$exec_root/containerd/containerd.pid" containerd
     read -r -a more <<<"${GYM_SANDBOX_ENGINE_ARGS:-}"
     say "starting dockerd, its log is $log"
     # In a session of its own, so that a Ctrl-C here does not end it, and without our lock, which it would hold for ever.
