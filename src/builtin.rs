@@ -7,13 +7,17 @@ use crate::provider::ProviderFactory;
 
 type Factory = fn() -> ProviderFactory;
 
-const BUILTIN: [(&str, Factory); 1] =
-    [("docker", || Arc::new(|settings| Ok(Arc::new(DockerProvider::from_settings(settings)?))))];
+const BUILTIN: [(&str, Factory); 1] = [("docker", || {
+    Arc::new(|settings| Ok(Arc::new(DockerProvider::from_settings(settings)?)))
+})];
 
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     BUILTIN.iter().map(|(name, _)| *name)
 }
 
 pub(crate) fn factory(name: &str) -> Option<ProviderFactory> {
-    BUILTIN.iter().find(|(builtin, _)| *builtin == name).map(|(_, factory)| factory())
+    BUILTIN
+        .iter()
+        .find(|(builtin, _)| *builtin == name)
+        .map(|(_, factory)| factory())
 }

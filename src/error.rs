@@ -238,11 +238,7 @@ impl Error {
     ///
     /// The message says what went wrong and on what, in lower case without a final dot; the cause, if there is one,
     /// goes into [`with_source`](Self::with_source) and not into the message.
-    pub fn new(
-        kind: ErrorKind,
-        operation: Operation,
-        message: impl Into<Cow<'static, str>>,
-    ) -> Self {
+    pub fn new(kind: ErrorKind, operation: Operation, message: impl Into<Cow<'static, str>>) -> Self {
         Self(Box::new(Inner {
             kind,
             operation,
@@ -270,10 +266,7 @@ impl Error {
     }
 
     /// Adds the cause.
-    pub fn with_source(
-        mut self,
-        source: impl Into<Box<dyn StdError + Send + Sync + 'static>>,
-    ) -> Self {
+    pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync + 'static>>) -> Self {
         self.0.source = Some(source.into());
         self
     }

@@ -30,7 +30,9 @@ impl DockerProvider {
             Err(failure) => failure,
         };
         let in_progress = failure.is_status(409)
-            && failure.text().is_some_and(|text| text.contains("already in progress"));
+            && failure
+                .text()
+                .is_some_and(|text| text.contains("already in progress"));
         if in_progress {
             return self.wait_gone(container).await.map(|()| true);
         }
@@ -47,7 +49,11 @@ impl DockerProvider {
         let deadline = Instant::now() + REMOVE;
         let mut pause = Duration::from_millis(10);
         loop {
-            let inspected = call(QUICK, client.inspect_container(container, None::<InspectContainerOptions>)).await;
+            let inspected = call(
+                QUICK,
+                client.inspect_container(container, None::<InspectContainerOptions>),
+            )
+            .await;
             match inspected {
                 Err(failure) if failure.is_status(404) => return Ok(()),
                 _ if Instant::now() >= deadline => {

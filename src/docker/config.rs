@@ -152,7 +152,11 @@ impl Default for CreateConfig {
 
 impl Default for ExecConfig {
     fn default() -> Self {
-        Self { default_timeout: Some(Duration::from_secs(180)), concurrency: 32, exec_shell: None }
+        Self {
+            default_timeout: Some(Duration::from_secs(180)),
+            concurrency: 32,
+            exec_shell: None,
+        }
     }
 }
 
@@ -172,7 +176,11 @@ impl Default for ProbeConfig {
 impl Default for LaneConfig {
     fn default() -> Self {
         let processors = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
-        Self { create: (2 * processors).max(4), transfer: 16, pull: 4 }
+        Self {
+            create: (2 * processors).max(4),
+            transfer: 16,
+            pull: 4,
+        }
     }
 }
 
@@ -198,7 +206,14 @@ const SECTIONS: [(&str, &[&str]); 4] = [
     ("exec", &["default_timeout_s", "concurrency", "exec_shell"]),
     (
         "probe",
-        &["command", "expected_stdout", "timeout_s", "deadline_s", "stable_count", "stable_delay_s"],
+        &[
+            "command",
+            "expected_stdout",
+            "timeout_s",
+            "deadline_s",
+            "stable_count",
+            "stable_delay_s",
+        ],
     ),
     ("lanes", &["create", "transfer", "pull"]),
 ];
@@ -222,7 +237,12 @@ impl DockerConfig {
                 }
                 None => {}
                 Some(Value::Object(values)) => {
-                    check_provider_options(Operation::Configure, &format!("docker settings in `{section}`"), values, keys)?;
+                    check_provider_options(
+                        Operation::Configure,
+                        &format!("docker settings in `{section}`"),
+                        values,
+                        keys,
+                    )?;
                 }
                 Some(_) => {
                     return Err(Error::invalid(
@@ -233,7 +253,10 @@ impl DockerConfig {
             }
         }
         let config: Self = serde_json::from_value(Value::Object(settings)).map_err(|error| {
-            Error::invalid(Operation::Configure, format!("a docker setting has a wrong type: {error}"))
+            Error::invalid(
+                Operation::Configure,
+                format!("a docker setting has a wrong type: {error}"),
+            )
         })?;
         config.check()?;
         Ok(config)
@@ -245,20 +268,47 @@ impl DockerConfig {
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) naming the first setting that is wrong.
     pub fn check(&self) -> Result<()> {
         let checks = [
-            (self.create.start_timeout != Some(Duration::ZERO), "create.start_timeout_s must be over 0"),
-            (self.create.pids_limit.is_none_or(|limit| limit > 0), "create.pids_limit must be over 0"),
-            (!self.create.keepalive_shell.is_empty(), "create.keepalive_shell can't be empty"),
+            (
+                self.create.start_timeout != Some(Duration::ZERO),
+                "create.start_timeout_s must be over 0",
+            ),
+            (
+                self.create.pids_limit.is_none_or(|limit| limit > 0),
+                "create.pids_limit must be over 0",
+            ),
+            (
+                !self.create.keepalive_shell.is_empty(),
+                "create.keepalive_shell can't be empty",
+            ),
             (
                 self.create.publish_host.parse::<IpAddr>().is_ok(),
                 "create.publish_host must be an IP address such as 127.0.0.1",
             ),
-            (self.create.network.as_deref() != Some(""), "create.network can't be empty"),
-            (self.exec.default_timeout != Some(Duration::ZERO), "exec.default_timeout_s must be over 0"),
+            (
+                self.create.network.as_deref() != Some(""),
+                "create.network can't be empty",
+            ),
+            (
+                self.exec.default_timeout != Some(Duration::ZERO),
+                "exec.default_timeout_s must be over 0",
+            ),
             (self.exec.concurrency >= 1, "exec.concurrency must be at least 1"),
-            (self.exec.exec_shell.as_deref() != Some(""), "exec.exec_shell can't be empty"),
-            (self.probe.command.is_none() || !self.probe.timeout.is_zero(), "probe.timeout_s must be over 0"),
-            (self.probe.deadline != Some(Duration::ZERO), "probe.deadline_s must be over 0"),
-            (self.probe.stable_count >= 1, "probe.stable_count must be at least 1"),
+            (
+                self.exec.exec_shell.as_deref() != Some(""),
+                "exec.exec_shell can't be empty",
+            ),
+            (
+                self.probe.command.is_none() || !self.probe.timeout.is_zero(),
+                "probe.timeout_s must be over 0",
+            ),
+            (
+                self.probe.deadline != Some(Duration::ZERO),
+                "probe.deadline_s must be over 0",
+            ),
+            (
+                self.probe.stable_count >= 1,
+                "probe.stable_count must be at least 1",
+            ),
             (
                 self.lanes.create >= 1 && self.lanes.transfer >= 1 && self.lanes.pull >= 1,
                 "every lane must have at least 1 slot",

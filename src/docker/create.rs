@@ -33,18 +33,28 @@ impl DockerProvider {
         let request = request.with_labels(&created.to_rfc3339(), expires.as_deref());
         // The name is fixed before the call, so that a lost answer can still be cleaned up (contract D17).
         let id = new_sandbox_id()?;
-        let mut guard = CreateGuard { provider: self.clone(), id: id.clone(), call: None, armed: false };
+        let mut guard = CreateGuard {
+            provider: self.clone(),
+            id: id.clone(),
+            call: None,
+            armed: false,
+        };
         let outcome = match config.create.start_timeout {
-            Some(timeout) => match tokio::time::timeout(timeout, self.create_and_start(&mut guard, &request)).await {
-                Ok(outcome) => outcome,
-                Err(_) => Err(Error::new(
-                    ErrorKind::CreateFailed,
-                    Operation::Create,
-                    format!("timed out: image `{}` was not pulled, created and started in {timeout:?}", request.image),
-                )
-                .with_retryable(true)
-                .with_hint("raise `create.start_timeout_s`, or pull the image before")),
-            },
+            Some(timeout) => {
+                match tokio::time::timeout(timeout, self.create_and_start(&mut guard, &request)).await {
+                    Ok(outcome) => outcome,
+                    Err(_) => Err(Error::new(
+                        ErrorKind::CreateFailed,
+                        Operation::Create,
+                        format!(
+                            "timed out: image `{}` was not pulled, created and started in {timeout:?}",
+                            request.image
+                        ),
+                    )
+                    .with_retryable(true)
+                    .with_hint("raise `create.start_timeout_s`, or pull the image before")),
+                }
+            }
             None => self.create_and_start(&mut guard, &request).await,
         };
         let container_id = match outcome {
@@ -55,7 +65,9 @@ impl DockerProvider {
             Ok(shell) => {
                 guard.armed = false;
                 let raw = DockerRaw { container_id, shell };
-                Ok(SandboxHandle::new(id, PROVIDER).with_ports(spec.ports().clone()).with_raw(raw))
+                Ok(SandboxHandle::new(id, PROVIDER)
+                    .with_ports(spec.ports().clone())
+                    .with_raw(raw))
             }
             Err(error) => Err(guard.undo(error).await),
         }
@@ -98,12 +110,18 @@ impl DockerProvider {
             .build();
         let body = request.body.clone();
         guard.armed = true;
-        let call = guard.call.insert(tokio::spawn(async move { client.create_container(Some(options), body).await }));
+        let call = guard.call.insert(tokio::spawn(async move {
+            client.create_container(Some(options), body).await
+        }));
         let answer = match tokio::time::timeout(CREATE_CALL, call).await {
             Ok(Ok(answer)) => answer.map_err(EngineFailure::from),
             Ok(Err(error)) => {
-                return Err(Error::new(ErrorKind::Internal, Operation::Create, "the create call was cut off")
-                    .with_source(error));
+                return Err(Error::new(
+                    ErrorKind::Internal,
+                    Operation::Create,
+                    "the create call was cut off",
+                )
+                .with_source(error));
             }
             Err(_) => return Ok(Err(EngineFailure::Deadline(CREATE_CALL))),
         };
@@ -116,20 +134,33 @@ impl DockerProvider {
 
     async fn start_container(&self, container_id: &str, request: &CreateRequest) -> Result<()> {
         let client = &self.engine().await?.client;
-        let started =
-            super::failure::call(CREATE_CALL, client.start_container(container_id, None::<StartContainerOptions>));
+        let started = super::failure::call(
+            CREATE_CALL,
+            client.start_container(container_id, None::<StartContainerOptions>),
+        );
         started.await.map_err(|failure| {
             let missing = failure.text().is_some_and(|text| {
                 text.contains("no such file or directory") || text.contains("executable file not found")
             });
-            let program = request.body.entrypoint.as_deref().and_then(<[String]>::first).cloned().unwrap_or_default();
+            let program = request
+                .body
+                .entrypoint
+                .as_deref()
+                .and_then(<[String]>::first)
+                .cloned()
+                .unwrap_or_default();
             let error = failure.into_error(
                 Operation::Create,
-                format!("a container of image `{}` could not be started with `{program}`", request.image),
+                format!(
+                    "a container of image `{}` could not be started with `{program}`",
+                    request.image
+                ),
                 ErrorKind::CreateFailed,
             );
             if missing {
-                error.with_hint(format!("the image may have no `{program}`; name a program that it has as the entrypoint"))
+                error.with_hint(format!(
+                    "the image may have no `{program}`; name a program that it has as the entrypoint"
+                ))
             } else {
                 error
             }
@@ -140,21 +171,27 @@ impl DockerProvider {
 fn is_missing_image(answer: &Result<ContainerCreateResponse, EngineFailure>) -> bool {
     answer.as_ref().is_err_and(|failure| {
         failure.is_status(404)
-            && failure.text().is_some_and(|text| problem_of(text) == Some(ImageProblem::NotFound))
+            && failure
+                .text()
+                .is_some_and(|text| problem_of(text) == Some(ImageProblem::NotFound))
     })
 }
 
 fn create_error(request: &CreateRequest, failure: EngineFailure) -> Error {
     let about_image = failure.is_status(404)
-        && failure.text().and_then(problem_of).is_some_and(|problem| {
-            matches!(problem, ImageProblem::NotFound | ImageProblem::Platform)
-        });
+        && failure
+            .text()
+            .and_then(problem_of)
+            .is_some_and(|problem| matches!(problem, ImageProblem::NotFound | ImageProblem::Platform));
     if about_image {
         return image_error(&request.image, failure);
     }
     failure.into_error(
         Operation::Create,
-        format!("the engine refused to create a container of image `{}`", request.image),
+        format!(
+            "the engine refused to create a container of image `{}`",
+            request.image
+        ),
         ErrorKind::CreateFailed,
     )
 }
@@ -198,9 +235,11 @@ impl Drop for CreateGuard {
         let provider = self.provider.clone();
         let id = self.id.clone();
         let call = self.call.take();
-        self.provider.reaper().submit("remove a cancelled create", async move {
-            provider.remove_abandoned(&id, call).await;
-        });
+        self.provider
+            .reaper()
+            .submit("remove a cancelled create", async move {
+                provider.remove_abandoned(&id, call).await;
+            });
     }
 }
 

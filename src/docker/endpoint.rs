@@ -21,11 +21,18 @@ impl DockerProvider {
         if !handle.ports().contains(port) {
             return Err(named(Error::invalid(
                 Operation::Endpoint,
-                format!("port {port} is not declared; declared are {:?}", handle.ports().as_slice()),
+                format!(
+                    "port {port} is not declared; declared are {:?}",
+                    handle.ports().as_slice()
+                ),
             )));
         }
         let looked = self.look(&raw.container_id).await.map_err(|failure| {
-            named(failure.into_error(Operation::Endpoint, format!("looking up port {port}"), ErrorKind::Internal))
+            named(failure.into_error(
+                Operation::Endpoint,
+                format!("looking up port {port}"),
+                ErrorKind::Internal,
+            ))
         })?;
         let Looked::There(inspected) = looked else {
             return Err(named(Error::new(
@@ -34,7 +41,10 @@ impl DockerProvider {
                 "the sandbox does not exist any more",
             )));
         };
-        let ports = inspected.network_settings.and_then(|settings| settings.ports).unwrap_or_default();
+        let ports = inspected
+            .network_settings
+            .and_then(|settings| settings.ports)
+            .unwrap_or_default();
         match binding(&ports, port, &self.config().create.publish_host).map_err(named)? {
             Some(url) => SandboxEndpoint::new(url).map_err(named),
             None => {
@@ -42,10 +52,19 @@ impl DockerProvider {
                 let (kind, why) = if matches!(status, SandboxStatus::Running | SandboxStatus::Paused) {
                     (ErrorKind::NotFound, "")
                 } else {
-                    (ErrorKind::Sandbox(SandboxReason::NotRunning), "; the sandbox is not running")
+                    (
+                        ErrorKind::Sandbox(SandboxReason::NotRunning),
+                        "; the sandbox is not running",
+                    )
                 };
-                Err(named(Error::new(kind, Operation::Endpoint, format!("port {port} has no host binding{why}"))
-                    .with_hint("a sandbox on network `none` publishes no ports")))
+                Err(named(
+                    Error::new(
+                        kind,
+                        Operation::Endpoint,
+                        format!("port {port} has no host binding{why}"),
+                    )
+                    .with_hint("a sandbox on network `none` publishes no ports"),
+                ))
             }
         }
     }
@@ -67,7 +86,10 @@ pub(super) fn binding(ports: &PortMap, port: u16, publish_host: &str) -> Result<
         Error::new(
             ErrorKind::Internal,
             Operation::Endpoint,
-            format!("the engine says that port {port} is bound to `{}`", number.escape_debug()),
+            format!(
+                "the engine says that port {port} is bound to `{}`",
+                number.escape_debug()
+            ),
         )
     })?;
     let host = match host_of(chosen).as_str() {
@@ -77,7 +99,11 @@ pub(super) fn binding(ports: &PortMap, port: u16, publish_host: &str) -> Result<
         "::" => "::1".to_owned(),
         host => host.to_owned(),
     };
-    let host = if host.contains(':') { format!("[{host}]") } else { host };
+    let host = if host.contains(':') {
+        format!("[{host}]")
+    } else {
+        host
+    };
     Ok(Some(format!("http://{host}:{number}")))
 }
 
@@ -91,20 +117,40 @@ mod tests {
         let bindings = bindings.map(|bindings| {
             bindings
                 .into_iter()
-                .map(|(host, port)| PortBinding { host_ip: Some(host.into()), host_port: Some(port.into()) })
+                .map(|(host, port)| PortBinding {
+                    host_ip: Some(host.into()),
+                    host_port: Some(port.into()),
+                })
                 .collect()
         });
-        binding(&PortMap::from([("8080/tcp".to_owned(), bindings)]), 8080, "127.0.0.1").unwrap()
+        binding(
+            &PortMap::from([("8080/tcp".to_owned(), bindings)]),
+            8080,
+            "127.0.0.1",
+        )
+        .unwrap()
     }
 
     #[test]
     fn b30_host_and_port_come_from_the_same_binding() {
-        assert_eq!(url(Some(vec![("::", "49154"), ("0.0.0.0", "49153")])).unwrap(), "http://127.0.0.1:49153");
-        assert_eq!(url(Some(vec![("0.0.0.0", "49153")])).unwrap(), "http://127.0.0.1:49153");
+        assert_eq!(
+            url(Some(vec![("::", "49154"), ("0.0.0.0", "49153")])).unwrap(),
+            "http://127.0.0.1:49153"
+        );
+        assert_eq!(
+            url(Some(vec![("0.0.0.0", "49153")])).unwrap(),
+            "http://127.0.0.1:49153"
+        );
         assert_eq!(url(Some(vec![("", "49153")])).unwrap(), "http://127.0.0.1:49153");
         assert_eq!(url(Some(vec![("::", "49154")])).unwrap(), "http://[::1]:49154");
-        assert_eq!(url(Some(vec![("127.0.0.1", "49153")])).unwrap(), "http://127.0.0.1:49153");
-        assert_eq!(url(Some(vec![("10.1.1.1", "1"), ("127.0.0.1", "2")])).unwrap(), "http://127.0.0.1:2");
+        assert_eq!(
+            url(Some(vec![("127.0.0.1", "49153")])).unwrap(),
+            "http://127.0.0.1:49153"
+        );
+        assert_eq!(
+            url(Some(vec![("10.1.1.1", "1"), ("127.0.0.1", "2")])).unwrap(),
+            "http://127.0.0.1:2"
+        );
         assert_eq!(url(None), None);
         assert_eq!(url(Some(Vec::new())), None);
         let udp = PortMap::from([("8080/udp".to_owned(), None)]);
@@ -114,7 +160,10 @@ mod tests {
     #[test]
     fn n2_a_port_that_is_none_is_an_error() {
         for port in ["", "0", "x", "65536"] {
-            let bindings = vec![PortBinding { host_ip: None, host_port: Some(port.into()) }];
+            let bindings = vec![PortBinding {
+                host_ip: None,
+                host_port: Some(port.into()),
+            }];
             let ports = PortMap::from([("8080/tcp".to_owned(), Some(bindings))]);
             assert!(binding(&ports, 8080, "127.0.0.1").is_err(), "{port}");
         }

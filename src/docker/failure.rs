@@ -45,13 +45,21 @@ pub(super) async fn call<T>(
 impl From<BollardError> for EngineFailure {
     fn from(error: BollardError) -> Self {
         match error {
-            BollardError::DockerResponseServerError { status_code, message } => {
-                Self::Refused { status: status_code, text: message.trim().to_owned() }
-            }
+            BollardError::DockerResponseServerError { status_code, message } => Self::Refused {
+                status: status_code,
+                text: message.trim().to_owned(),
+            },
             BollardError::JsonDataError { message, .. } => Self::Unreadable { text: message },
-            BollardError::JsonSerdeError { err } => Self::Unreadable { text: err.to_string() },
-            BollardError::DockerStreamError { error } => Self::Refused { status: 500, text: error },
-            other => Self::Transport { text: innermost(&other) },
+            BollardError::JsonSerdeError { err } => Self::Unreadable {
+                text: err.to_string(),
+            },
+            BollardError::DockerStreamError { error } => Self::Refused {
+                status: 500,
+                text: error,
+            },
+            other => Self::Transport {
+                text: innermost(&other),
+            },
         }
     }
 }
@@ -90,9 +98,7 @@ impl EngineFailure {
             Self::Transport { .. } => ErrorKind::Unavailable,
             Self::Deadline(_) => ErrorKind::Timeout,
             Self::Unreadable { .. } => ErrorKind::Internal,
-            Self::Refused { text, .. } => {
-                exhausted(text).map_or(refused, ErrorKind::ResourceExhausted)
-            }
+            Self::Refused { text, .. } => exhausted(text).map_or(refused, ErrorKind::ResourceExhausted),
         };
         let mut error = Error::new(kind, operation, message);
         if let Some(hint) = hint(kind) {
@@ -117,9 +123,18 @@ fn hint(kind: ErrorKind) -> Option<&'static str> {
 
 /// Engine texts that mean that something is used up, whatever their status (engine-facts section 4, bugs B28).
 const EXHAUSTED: [(&str, Resource); 7] = [
-    ("could not find an available, non-overlapping ipv4 address pool", Resource::Networks),
-    ("all predefined address pools have been fully subnetted", Resource::Networks),
-    ("no available ipv4 addresses on this network's address pools", Resource::Networks),
+    (
+        "could not find an available, non-overlapping ipv4 address pool",
+        Resource::Networks,
+    ),
+    (
+        "all predefined address pools have been fully subnetted",
+        Resource::Networks,
+    ),
+    (
+        "no available ipv4 addresses on this network's address pools",
+        Resource::Networks,
+    ),
     ("port is already allocated", Resource::Ports),
     ("address already in use", Resource::Ports),
     ("no space left on device", Resource::Disk),
@@ -128,7 +143,10 @@ const EXHAUSTED: [(&str, Resource); 7] = [
 
 fn exhausted(text: &str) -> Option<Resource> {
     let text = text.to_lowercase();
-    EXHAUSTED.iter().find(|(part, _)| text.contains(part)).map(|&(_, resource)| resource)
+    EXHAUSTED
+        .iter()
+        .find(|(part, _)| text.contains(part))
+        .map(|&(_, resource)| resource)
 }
 
 /// The last cause of an error, which is the one that says something (`connection refused`).
@@ -151,22 +169,41 @@ mod tests {
                 "could not find an available, non-overlapping IPv4 address pool among the defaults to assign to the network",
                 Resource::Networks,
             ),
-            ("all predefined address pools have been fully subnetted", Resource::Networks),
-            ("no available IPv4 addresses on this network's address pools: n (0123)", Resource::Networks),
-            ("driver failed: Bind for 0.0.0.0:38123 failed: port is already allocated", Resource::Ports),
+            (
+                "all predefined address pools have been fully subnetted",
+                Resource::Networks,
+            ),
+            (
+                "no available IPv4 addresses on this network's address pools: n (0123)",
+                Resource::Networks,
+            ),
+            (
+                "driver failed: Bind for 0.0.0.0:38123 failed: port is already allocated",
+                Resource::Ports,
+            ),
             ("write /var/lib/x: no space left on device", Resource::Disk),
         ] {
             for status in [400, 404, 500] {
-                let failure = EngineFailure::Refused { status, text: text.to_owned() };
+                let failure = EngineFailure::Refused {
+                    status,
+                    text: text.to_owned(),
+                };
                 let error = failure.into_error(Operation::Create, "x", ErrorKind::CreateFailed);
-                assert_eq!(error.kind(), ErrorKind::ResourceExhausted(resource), "{status} {text}");
+                assert_eq!(
+                    error.kind(),
+                    ErrorKind::ResourceExhausted(resource),
+                    "{status} {text}"
+                );
             }
         }
     }
 
     #[test]
     fn a_plain_refusal_gets_the_kind_of_the_operation() {
-        let failure = EngineFailure::Refused { status: 500, text: "boom".to_owned() };
+        let failure = EngineFailure::Refused {
+            status: 500,
+            text: "boom".to_owned(),
+        };
         let error = failure.into_error(Operation::Create, "the engine refused", ErrorKind::CreateFailed);
         assert_eq!(error.kind(), ErrorKind::CreateFailed);
         assert!(error.report().to_string().contains("caused by: boom"));

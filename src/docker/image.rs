@@ -94,7 +94,9 @@ impl FromStr for ImageReference {
                 Operation::Image,
                 format!("`{}` is not an image reference: {problem}", text.escape_debug()),
             )
-            .with_hint("a reference looks like `registry:5000/team/name:tag` or `name@sha256:...`, in lower case")
+            .with_hint(
+                "a reference looks like `registry:5000/team/name:tag` or `name@sha256:...`, in lower case",
+            )
         })
     }
 }
@@ -174,9 +176,16 @@ fn check_registry(registry: &str) -> Result<(), &'static str> {
         _ => (registry, None),
     };
     let host_fits = !host.is_empty()
-        && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-[]:".contains(&byte));
-    let port_fits = port.is_none_or(|port| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()));
-    if host_fits && port_fits { Ok(()) } else { Err("the registry is not a host with an optional port") }
+        && host
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b".-[]:".contains(&byte));
+    let port_fits =
+        port.is_none_or(|port| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()));
+    if host_fits && port_fits {
+        Ok(())
+    } else {
+        Err("the registry is not a host with an optional port")
+    }
 }
 
 /// Lower-case letters and digits, joined by single `.`, one or two `_`, or any number of `-`.
@@ -187,14 +196,19 @@ fn check_component(component: &str) -> Result<(), &'static str> {
     if component.bytes().any(|byte| byte.is_ascii_uppercase()) {
         return Err("the name holds upper-case letters");
     }
-    if component.bytes().any(|byte| !(byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte))) {
+    if component
+        .bytes()
+        .any(|byte| !(byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte)))
+    {
         return Err("the name holds a character that is not allowed");
     }
     let separator = |character: char| "._-".contains(character);
     if component.starts_with(separator) || component.ends_with(separator) {
         return Err("a part of the name starts or ends with a separator");
     }
-    let runs = component.split(|character: char| !separator(character)).filter(|run| !run.is_empty());
+    let runs = component
+        .split(|character: char| !separator(character))
+        .filter(|run| !run.is_empty());
     for run in runs {
         let allowed = run == "." || run == "_" || run == "__" || run.bytes().all(|byte| byte == b'-');
         if !allowed {
@@ -233,19 +247,35 @@ const PULL_TEXTS: [(&str, ImageProblem); 22] = [
 
 pub(super) fn problem_of(text: &str) -> Option<ImageProblem> {
     let text = text.to_lowercase();
-    PULL_TEXTS.iter().find(|(part, _)| text.contains(part)).map(|&(_, problem)| problem)
+    PULL_TEXTS
+        .iter()
+        .find(|(part, _)| text.contains(part))
+        .map(|&(_, problem)| problem)
 }
 
 /// Makes the error for an image that could not be had.
 pub(super) fn image_error(image: &ImageReference, failure: EngineFailure) -> Error {
     let Some(text) = failure.text() else {
-        return failure.into_error(Operation::Image, format!("pulling `{image}` failed"), ErrorKind::Internal);
+        return failure.into_error(
+            Operation::Image,
+            format!("pulling `{image}` failed"),
+            ErrorKind::Internal,
+        );
     };
     let problem = problem_of(text).unwrap_or(ImageProblem::Other);
     let (message, hint) = match problem {
-        ImageProblem::Auth => ("the registry refuses to give", "log in to the registry, and check the name"),
-        ImageProblem::NotFound => ("there is no image", "check the name and tag; a private image needs a login"),
-        ImageProblem::RateLimited => ("the registry's rate limit keeps it from giving", "wait, log in, or use a mirror"),
+        ImageProblem::Auth => (
+            "the registry refuses to give",
+            "log in to the registry, and check the name",
+        ),
+        ImageProblem::NotFound => (
+            "there is no image",
+            "check the name and tag; a private image needs a login",
+        ),
+        ImageProblem::RateLimited => (
+            "the registry's rate limit keeps it from giving",
+            "wait, log in, or use a mirror",
+        ),
         ImageProblem::Platform => (
             "the platform does not fit that of",
             "leave out `platform`, or pull the image for it with `pull_policy: always`",
@@ -256,10 +286,17 @@ pub(super) fn image_error(image: &ImageReference, failure: EngineFailure) -> Err
         ),
         _ => ("could not get", "the engine's text below says why"),
     };
-    Error::new(ErrorKind::Image(problem), Operation::Image, format!("{message} `{image}`"))
-        .with_hint(hint)
-        .with_retryable(matches!(problem, ImageProblem::RateLimited | ImageProblem::Offline))
-        .with_source(failure)
+    Error::new(
+        ErrorKind::Image(problem),
+        Operation::Image,
+        format!("{message} `{image}`"),
+    )
+    .with_hint(hint)
+    .with_retryable(matches!(
+        problem,
+        ImageProblem::RateLimited | ImageProblem::Offline
+    ))
+    .with_source(failure)
 }
 
 impl DockerProvider {
@@ -283,7 +320,10 @@ impl DockerProvider {
                 Ok(Some(Err(error))) => return Err(image_error(image, error.into())),
                 Ok(None) => return Ok(()),
                 Err(_) => {
-                    return Err(image_error(image, EngineFailure::Deadline(Duration::from_secs(300))));
+                    return Err(image_error(
+                        image,
+                        EngineFailure::Deadline(Duration::from_secs(300)),
+                    ));
                 }
             }
         }
@@ -302,12 +342,36 @@ mod tests {
         for (text, repository, tag, with_digest, pulled) in [
             ("busybox".to_owned(), "busybox", None, false, "latest"),
             ("docker://busybox:1".to_owned(), "busybox", Some("1"), false, "1"),
-            ("reg.example:5000/a/b".to_owned(), "reg.example:5000/a/b", None, false, "latest"),
-            ("reg.example:5000/a/b:1.2".to_owned(), "reg.example:5000/a/b", Some("1.2"), false, "1.2"),
+            (
+                "reg.example:5000/a/b".to_owned(),
+                "reg.example:5000/a/b",
+                None,
+                false,
+                "latest",
+            ),
+            (
+                "reg.example:5000/a/b:1.2".to_owned(),
+                "reg.example:5000/a/b",
+                Some("1.2"),
+                false,
+                "1.2",
+            ),
             ("localhost/a".to_owned(), "localhost/a", None, false, "latest"),
-            ("a__b/c-----d.e".to_owned(), "a__b/c-----d.e", None, false, "latest"),
+            (
+                "a__b/c-----d.e".to_owned(),
+                "a__b/c-----d.e",
+                None,
+                false,
+                "latest",
+            ),
             (format!("a/b@{digest}"), "a/b", None, true, digest.as_str()),
-            (format!("a/b:1.2@{digest}"), "a/b", Some("1.2"), true, digest.as_str()),
+            (
+                format!("a/b:1.2@{digest}"),
+                "a/b",
+                Some("1.2"),
+                true,
+                digest.as_str(),
+            ),
         ] {
             let parsed: ImageReference = text.parse().unwrap();
             assert_eq!(parsed.repository(), repository, "{text}");
@@ -321,26 +385,72 @@ mod tests {
     #[test]
     fn b23_what_is_no_reference_is_refused_here() {
         for text in [
-            "", " ", "a b", "A/B", "a/B:x", "a:", "a:-x", "a@", "a@sha256:12", "a//b", "/a", "a/", "a..b", "a___b", "-a",
-            "reg:port/a", "a:b:c", "a\n", "a@sha256:zz", "docker://",
+            "",
+            " ",
+            "a b",
+            "A/B",
+            "a/B:x",
+            "a:",
+            "a:-x",
+            "a@",
+            "a@sha256:12",
+            "a//b",
+            "/a",
+            "a/",
+            "a..b",
+            "a___b",
+            "-a",
+            "reg:port/a",
+            "a:b:c",
+            "a\n",
+            "a@sha256:zz",
+            "docker://",
         ] {
             let error = text.parse::<ImageReference>().unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Image(ImageProblem::InvalidReference), "{text:?}");
+            assert_eq!(
+                error.kind(),
+                ErrorKind::Image(ImageProblem::InvalidReference),
+                "{text:?}"
+            );
         }
     }
 
     #[test]
     fn d12_texts_of_failed_pulls_are_told_apart() {
         for (text, problem) in [
-            ("toomanyrequests: You have reached your pull rate limit", ImageProblem::RateLimited),
-            ("pull access denied for nope, repository does not exist or may require 'docker login': denied", ImageProblem::NotFound),
-            ("manifest for a:b not found: manifest unknown: manifest unknown", ImageProblem::NotFound),
+            (
+                "toomanyrequests: You have reached your pull rate limit",
+                ImageProblem::RateLimited,
+            ),
+            (
+                "pull access denied for nope, repository does not exist or may require 'docker login': denied",
+                ImageProblem::NotFound,
+            ),
+            (
+                "manifest for a:b not found: manifest unknown: manifest unknown",
+                ImageProblem::NotFound,
+            ),
             ("No such image: nope:1", ImageProblem::NotFound),
-            ("Get \"https://r/v2/\": unauthorized: authentication required", ImageProblem::Auth),
-            ("Get \"http://r:5000/v2/a/manifests/1\": no basic auth credentials", ImageProblem::Auth),
-            ("Get \"https://r/v2/\": dial tcp: lookup r on 10.0.0.1:53: no such host", ImageProblem::Offline),
-            ("Get \"https://r/v2/\": dial tcp 127.0.0.1:5000: connect: connection refused", ImageProblem::Offline),
-            ("no matching manifest for linux/arm64 in the manifest list entries", ImageProblem::Platform),
+            (
+                "Get \"https://r/v2/\": unauthorized: authentication required",
+                ImageProblem::Auth,
+            ),
+            (
+                "Get \"http://r:5000/v2/a/manifests/1\": no basic auth credentials",
+                ImageProblem::Auth,
+            ),
+            (
+                "Get \"https://r/v2/\": dial tcp: lookup r on 10.0.0.1:53: no such host",
+                ImageProblem::Offline,
+            ),
+            (
+                "Get \"https://r/v2/\": dial tcp 127.0.0.1:5000: connect: connection refused",
+                ImageProblem::Offline,
+            ),
+            (
+                "no matching manifest for linux/arm64 in the manifest list entries",
+                ImageProblem::Platform,
+            ),
             (
                 "image with reference bb:1 was found but does not match the specified platform: wanted linux/arm64, actual: linux/amd64",
                 ImageProblem::Platform,

@@ -76,5 +76,9 @@ impl Lanes {
 }
 
 fn closed() -> Error {
-    Error::new(ErrorKind::Internal, Operation::Connect, "the provider's lanes are closed")
+    Error::new(
+        ErrorKind::Internal,
+        Operation::Connect,
+        "the provider's lanes are closed",
+    )
 }

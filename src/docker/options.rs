@@ -60,14 +60,22 @@ pub(super) fn effective(config: &CreateConfig, spec: &SandboxSpec) -> Result<Eff
     let options = read(spec.provider_options())?;
     let hardened = options.preset.unwrap_or(config.preset) == Preset::Hardened;
     let mut cap_drop = options.cap_drop.unwrap_or_else(|| config.cap_drop.clone());
-    let mut security_opt = options.security_opt.unwrap_or_else(|| config.security_opt.clone());
+    let mut security_opt = options
+        .security_opt
+        .unwrap_or_else(|| config.security_opt.clone());
     let mut pids_limit = options.pids_limit.or(config.pids_limit);
     let mut memory_mib = spec.resources().memory_mib;
     if hardened {
-        if !cap_drop.iter().any(|capability| capability.eq_ignore_ascii_case("all")) {
+        if !cap_drop
+            .iter()
+            .any(|capability| capability.eq_ignore_ascii_case("all"))
+        {
             cap_drop.push("ALL".to_owned());
         }
-        if !security_opt.iter().any(|option| option.starts_with("no-new-privileges")) {
+        if !security_opt
+            .iter()
+            .any(|option| option.starts_with("no-new-privileges"))
+        {
             security_opt.push("no-new-privileges".to_owned());
         }
         pids_limit = pids_limit.or(Some(HARDENED_PIDS));
@@ -89,12 +97,25 @@ pub(super) fn effective(config: &CreateConfig, spec: &SandboxSpec) -> Result<Eff
 
 fn read(options: &Mapping) -> Result<Options> {
     check_provider_options(Operation::Create, "provider options", options, &ALLOWED)?;
-    let options: Options = serde_json::from_value(Value::Object(options.clone()))
-        .map_err(|error| Error::invalid(Operation::Create, format!("a provider option has a wrong type: {error}")))?;
+    let options: Options = serde_json::from_value(Value::Object(options.clone())).map_err(|error| {
+        Error::invalid(
+            Operation::Create,
+            format!("a provider option has a wrong type: {error}"),
+        )
+    })?;
     let checks = [
-        (options.pids_limit.is_none_or(|limit| limit > 0), "the provider option `pids_limit` must be over 0"),
-        (options.network.as_deref() != Some(""), "the provider option `network` can't be empty"),
-        (options.platform.as_deref() != Some(""), "the provider option `platform` can't be empty"),
+        (
+            options.pids_limit.is_none_or(|limit| limit > 0),
+            "the provider option `pids_limit` must be over 0",
+        ),
+        (
+            options.network.as_deref() != Some(""),
+            "the provider option `network` can't be empty",
+        ),
+        (
+            options.platform.as_deref() != Some(""),
+            "the provider option `platform` can't be empty",
+        ),
     ];
     match checks.iter().find(|(holds, _)| !holds) {
         Some((_, problem)) => Err(Error::invalid(Operation::Create, *problem)),
@@ -118,8 +139,14 @@ mod tests {
 
     #[test]
     fn the_spec_wins_over_the_configuration_and_the_preset_fills_the_rest() {
-        let config = CreateConfig { pids_limit: Some(7), network: Some("net".into()), ..CreateConfig::default() };
-        let spec = SandboxSpec::new("a").with_provider_option("preset", "hardened").with_provider_option("network", "none");
+        let config = CreateConfig {
+            pids_limit: Some(7),
+            network: Some("net".into()),
+            ..CreateConfig::default()
+        };
+        let spec = SandboxSpec::new("a")
+            .with_provider_option("preset", "hardened")
+            .with_provider_option("network", "none");
         let effective = effective(&config, &spec).unwrap();
         assert_eq!(effective.network.as_deref(), Some("none"));
         assert_eq!(effective.pids_limit, Some(7));

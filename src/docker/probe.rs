@@ -55,7 +55,9 @@ impl DockerProvider {
     /// Ends when the main process does; never, when the engine can't be asked.
     async fn main_process_ended(&self, container_id: &str) {
         if let Ok(engine) = self.engine().await {
-            let options = WaitContainerOptionsBuilder::new().condition("not-running").build();
+            let options = WaitContainerOptionsBuilder::new()
+                .condition("not-running")
+                .build();
             let mut ended = Box::pin(engine.client.wait_container(container_id, Some(options)));
             // A non-zero exit code comes as an error of the client: it means the same here.
             match ended.next().await {
@@ -69,7 +71,11 @@ impl DockerProvider {
     /// Fails with exit code and last output when the main process has ended.
     async fn check_alive(&self, container_id: &str, image: &ImageReference) -> Result<()> {
         let looked = self.look(container_id).await.map_err(|failure| {
-            failure.into_error(Operation::Create, "the new sandbox can't be inspected", ErrorKind::CreateFailed)
+            failure.into_error(
+                Operation::Create,
+                "the new sandbox can't be inspected",
+                ErrorKind::CreateFailed,
+            )
         })?;
         let Looked::There(inspected) = looked else {
             return Err(not_ready("the container was removed by somebody else".to_owned()));
@@ -87,15 +93,21 @@ impl DockerProvider {
             message.push_str("; its last output was:\n");
             message.push_str(&lines.join("\n"));
         }
-        Err(not_ready(message).with_hint("the entrypoint must keep running; leave it out to only run commands"))
+        Err(not_ready(message)
+            .with_hint("the entrypoint must keep running; leave it out to only run commands"))
     }
 
     async fn probe(&self, container_id: &str) -> Result<()> {
         let probe = &self.config().probe;
-        let Some(command) = &probe.command else { return Ok(()) };
+        let Some(command) = &probe.command else {
+            return Ok(());
+        };
         let id = SandboxId::new(container_id)?;
         // Contract X9: the probe itself always uses sh.
-        let raw = DockerRaw { container_id: container_id.to_owned(), shell: Some("sh".to_owned()) };
+        let raw = DockerRaw {
+            container_id: container_id.to_owned(),
+            shell: Some("sh".to_owned()),
+        };
         let deadline = probe.deadline.map(|deadline| Instant::now() + deadline);
         let mut passed = 0;
         loop {

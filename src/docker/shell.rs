@@ -10,9 +10,16 @@ use super::{DockerProvider, DockerRaw};
 const PROBE: Duration = Duration::from_secs(30);
 
 /// `bash` where `sh` finds it, else `sh`; none where the image has no `sh`. Any other trouble means `sh`.
-pub(super) async fn find(provider: &DockerProvider, container_id: &str, _spec: &SandboxSpec) -> Result<Option<String>> {
+pub(super) async fn find(
+    provider: &DockerProvider,
+    container_id: &str,
+    _spec: &SandboxSpec,
+) -> Result<Option<String>> {
     let id = SandboxId::new(container_id)?;
-    let raw = DockerRaw { container_id: container_id.to_owned(), shell: None };
+    let raw = DockerRaw {
+        container_id: container_id.to_owned(),
+        shell: None,
+    };
     let options = ExecOptions::new(["sh", "-c", "command -v bash"]).with_timeout(PROBE);
     let result = provider.run_command(&id, &raw, options).await?;
     Ok(match (result.error_type, result.reason) {

@@ -19,11 +19,16 @@ pub(super) enum Looked {
 
 impl DockerProvider {
     pub(super) async fn look(&self, container: &str) -> Result<Looked, EngineFailure> {
-        let engine = self
-            .engine()
-            .await
-            .map_err(|error| EngineFailure::Transport { text: error.to_string() })?;
-        let inspected = call(QUICK, engine.client.inspect_container(container, None::<InspectContainerOptions>)).await;
+        let engine = self.engine().await.map_err(|error| EngineFailure::Transport {
+            text: error.to_string(),
+        })?;
+        let inspected = call(
+            QUICK,
+            engine
+                .client
+                .inspect_container(container, None::<InspectContainerOptions>),
+        )
+        .await;
         match inspected {
             Ok(inspected) => Ok(Looked::There(Box::new(inspected))),
             Err(failure) if failure.is_status(404) => Ok(Looked::Gone),
@@ -73,7 +78,10 @@ mod tests {
             (Engine::DEAD, SandboxStatus::Error),
             (Engine::EMPTY, SandboxStatus::Unknown),
         ] {
-            let state = ContainerState { status: Some(engine), ..ContainerState::default() };
+            let state = ContainerState {
+                status: Some(engine),
+                ..ContainerState::default()
+            };
             assert_eq!(status_of(Some(&state)), ours, "{engine:?}");
         }
         assert_eq!(status_of(None), SandboxStatus::Unknown);

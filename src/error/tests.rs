@@ -1,14 +1,21 @@
 use super::*;
 
 fn sample() -> Error {
-    Error::new(ErrorKind::CreateFailed, Operation::Create, "the engine refused image `a:b`")
-        .with_source(std::io::Error::other("no space left"))
-        .with_hint("free some disk space")
+    Error::new(
+        ErrorKind::CreateFailed,
+        Operation::Create,
+        "the engine refused image `a:b`",
+    )
+    .with_source(std::io::Error::other("no space left"))
+    .with_hint("free some disk space")
 }
 
 #[test]
 fn the_line_says_the_operation_and_not_the_cause() {
-    assert_eq!(sample().to_string(), "create sandbox: the engine refused image `a:b`");
+    assert_eq!(
+        sample().to_string(),
+        "create sandbox: the engine refused image `a:b`"
+    );
 }
 
 #[test]
@@ -28,15 +35,27 @@ fn the_sandbox_is_named_once_and_the_first_name_stays() {
     let second = SandboxId::new("box-2").unwrap();
     let error = sample().with_sandbox(&first).with_sandbox(&second);
     assert_eq!(error.sandbox_id(), Some(&first));
-    assert_eq!(error.to_string(), "create sandbox `box-1`: the engine refused image `a:b`");
+    assert_eq!(
+        error.to_string(),
+        "create sandbox `box-1`: the engine refused image `a:b`"
+    );
 }
 
 #[test]
 fn a_cleanup_error_does_not_replace_the_first_one() {
-    let error = sample().with_cleanup_error(Error::new(ErrorKind::Timeout, Operation::Close, "no answer in 30s"));
+    let error = sample().with_cleanup_error(Error::new(
+        ErrorKind::Timeout,
+        Operation::Close,
+        "no answer in 30s",
+    ));
     assert_eq!(error.kind(), ErrorKind::CreateFailed);
     assert_eq!(error.cleanup_errors().len(), 1);
-    assert!(error.report().to_string().contains("and then: remove sandbox: no answer in 30s"));
+    assert!(
+        error
+            .report()
+            .to_string()
+            .contains("and then: remove sandbox: no answer in 30s")
+    );
 }
 
 #[test]

@@ -24,6 +24,8 @@ pub fn check_provider_options(
     unknown.sort_unstable();
     let mut allowed: Vec<&str> = allowed.to_vec();
     allowed.sort_unstable();
-    Err(Error::invalid(operation, format!("unknown {what}: {}", unknown.join(", ")))
-        .with_hint(format!("allowed are {}", allowed.join(", "))))
+    Err(
+        Error::invalid(operation, format!("unknown {what}: {}", unknown.join(", ")))
+            .with_hint(format!("allowed are {}", allowed.join(", "))),
+    )
 }

@@ -44,12 +44,18 @@ impl ConfigBlock {
             Value::Object(settings) => settings.clone(),
             _ => return invalid(format!("the settings of provider `{provider}` must be a map")),
         };
-        Ok(Self { provider: provider.clone(), settings })
+        Ok(Self {
+            provider: provider.clone(),
+            settings,
+        })
     }
 
     /// Makes a block.
     pub fn new(provider: impl Into<String>, settings: Mapping) -> Self {
-        Self { provider: provider.into(), settings }
+        Self {
+            provider: provider.into(),
+            settings,
+        }
     }
 
     /// The provider's name.
@@ -89,6 +95,9 @@ impl fmt::Debug for ConfigBlock {
 /// holds what JSON can't say.
 pub fn config_from_yaml(text: &str) -> Result<Value> {
     serde_yaml::from_str(text).map_err(|error| {
-        Error::invalid(Operation::Configure, format!("the configuration is not valid YAML: {error}"))
+        Error::invalid(
+            Operation::Configure,
+            format!("the configuration is not valid YAML: {error}"),
+        )
     })
 }

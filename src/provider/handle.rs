@@ -21,7 +21,12 @@ pub struct SandboxHandle {
 impl SandboxHandle {
     /// Names a sandbox of a provider.
     pub fn new(sandbox_id: SandboxId, provider_name: impl Into<Arc<str>>) -> Self {
-        Self { sandbox_id, provider_name: provider_name.into(), ports: Ports::default(), raw: None }
+        Self {
+            sandbox_id,
+            provider_name: provider_name.into(),
+            ports: Ports::default(),
+            raw: None,
+        }
     }
 
     /// Adds the ports that the sandbox was created with.
@@ -70,14 +75,21 @@ impl SandboxHandle {
     /// # Errors
     /// [`ErrorKind::ForeignHandle`] naming both providers.
     pub fn check_provider(&self, provider_name: &str, operation: Operation) -> Result<()> {
-        if self.provider_name() == provider_name { Ok(()) } else { Err(self.foreign(provider_name, operation)) }
+        if self.provider_name() == provider_name {
+            Ok(())
+        } else {
+            Err(self.foreign(provider_name, operation))
+        }
     }
 
     fn foreign(&self, provider_name: &str, operation: Operation) -> Error {
         Error::new(
             ErrorKind::ForeignHandle,
             operation,
-            format!("the handle is one of provider `{}` and was given to `{provider_name}`", self.provider_name),
+            format!(
+                "the handle is one of provider `{}` and was given to `{provider_name}`",
+                self.provider_name
+            ),
         )
         .with_sandbox(&self.sandbox_id)
         .with_hint("use the provider that created the sandbox, or attach to it by its id")

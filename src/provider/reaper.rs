@@ -33,7 +33,9 @@ pub struct Reaper {
 impl Reaper {
     /// Makes one with nothing to do. The thread starts with the first job of the process.
     pub fn new() -> Self {
-        Self { pending: Arc::new(watch::Sender::new(0)) }
+        Self {
+            pending: Arc::new(watch::Sender::new(0)),
+        }
     }
 
     /// Hands a job over and returns at once. A job that is still running after 120 s is given up.
@@ -73,7 +75,10 @@ impl Reaper {
             Err(_) => Err(Error::new(
                 ErrorKind::Timeout,
                 Operation::Close,
-                format!("clean-up in the background has {} jobs left after {timeout:?}", self.pending()),
+                format!(
+                    "clean-up in the background has {} jobs left after {timeout:?}",
+                    self.pending()
+                ),
             )
             .with_retryable(true)),
         }
@@ -88,7 +93,9 @@ impl Default for Reaper {
 
 impl fmt::Debug for Reaper {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reaper").field("pending", &self.pending()).finish()
+        f.debug_struct("Reaper")
+            .field("pending", &self.pending())
+            .finish()
     }
 }
 

@@ -37,7 +37,10 @@ pub enum OnExisting {
 /// [`ErrorKind::Conflict`](crate::ErrorKind::Conflict) when the name is taken and is not to be replaced.
 pub fn register_provider(name: &str, factory: ProviderFactory, on_existing: OnExisting) -> Result<()> {
     if name.trim().is_empty() {
-        return Err(Error::invalid(Operation::Configure, "a provider's name can't be empty"));
+        return Err(Error::invalid(
+            Operation::Configure,
+            "a provider's name can't be empty",
+        ));
     }
     let mut providers = registered().write().unwrap_or_else(PoisonError::into_inner);
     let taken = providers.contains_key(name) || builtin::factory(name).is_some();
@@ -56,8 +59,10 @@ pub fn register_provider(name: &str, factory: ProviderFactory, on_existing: OnEx
 /// The names of all providers, sorted (contract G3).
 pub fn list_providers() -> Vec<String> {
     let providers = registered().read().unwrap_or_else(PoisonError::into_inner);
-    let names: BTreeSet<String> =
-        builtin::names().map(str::to_owned).chain(providers.keys().cloned()).collect();
+    let names: BTreeSet<String> = builtin::names()
+        .map(str::to_owned)
+        .chain(providers.keys().cloned())
+        .collect();
     names.into_iter().collect()
 }
 
@@ -80,15 +85,21 @@ pub fn create_provider(config: &Value) -> Result<Arc<dyn SandboxProvider>> {
     let block = ConfigBlock::from_value(config)?;
     let factory = {
         let providers = registered().read().unwrap_or_else(PoisonError::into_inner);
-        providers.get(block.provider()).cloned().or_else(|| builtin::factory(block.provider()))
+        providers
+            .get(block.provider())
+            .cloned()
+            .or_else(|| builtin::factory(block.provider()))
     };
     let factory = factory.ok_or_else(|| {
         let mut known = list_providers().join(", ");
         if known.is_empty() {
             "<none>".clone_into(&mut known);
         }
-        Error::invalid(Operation::Configure, format!("unknown provider `{}`", block.provider()))
-            .with_hint(format!("known providers are {known}"))
+        Error::invalid(
+            Operation::Configure,
+            format!("unknown provider `{}`", block.provider()),
+        )
+        .with_hint(format!("known providers are {known}"))
     })?;
     factory(block.settings())
 }

@@ -10,7 +10,8 @@ use crate::error::{Error, Result};
 use crate::spec::{ExecOptions, ExecResult, SandboxDetail, SandboxEndpoint, SandboxSpec, SandboxStatus};
 
 use super::{
-    EndpointProvider, ExecSession, FilesProvider, InspectProvider, SandboxHandle, SandboxProvider, SpawnProvider,
+    EndpointProvider, ExecSession, FilesProvider, InspectProvider, SandboxHandle, SandboxProvider,
+    SpawnProvider,
 };
 
 /// A provider that opens a span for each call of another one.
@@ -39,7 +40,15 @@ impl Traced {
 
 macro_rules! call_span {
     ($name:literal) => {
-        || info_span!($name, provider = Empty, sandbox_id = Empty, exit_code = Empty, error = Empty)
+        || {
+            info_span!(
+                $name,
+                provider = Empty,
+                sandbox_id = Empty,
+                exit_code = Empty,
+                error = Empty
+            )
+        }
     };
 }
 
@@ -95,17 +104,23 @@ impl SandboxProvider for Traced {
 
     async fn upload_file(&self, handle: &SandboxHandle, local: &Path, remote: &str) -> Result<()> {
         let span = self.span(handle, call_span!("sandbox.upload"));
-        async { noted(self.inner.upload_file(handle, local, remote).await) }.instrument(span).await
+        async { noted(self.inner.upload_file(handle, local, remote).await) }
+            .instrument(span)
+            .await
     }
 
     async fn download_file(&self, handle: &SandboxHandle, remote: &str, local: &Path) -> Result<()> {
         let span = self.span(handle, call_span!("sandbox.download"));
-        async { noted(self.inner.download_file(handle, remote, local).await) }.instrument(span).await
+        async { noted(self.inner.download_file(handle, remote, local).await) }
+            .instrument(span)
+            .await
     }
 
     async fn status(&self, handle: &SandboxHandle) -> Result<SandboxStatus> {
         let span = self.span(handle, call_span!("sandbox.status"));
-        async { noted(self.inner.status(handle).await) }.instrument(span).await
+        async { noted(self.inner.status(handle).await) }
+            .instrument(span)
+            .await
     }
 
     async fn close(&self, handle: &SandboxHandle) -> Result<()> {
@@ -150,7 +165,11 @@ impl SandboxProvider for Traced {
 }
 
 /// What the capability methods answer when the inner provider has lost the capability since it was asked.
-fn lost(provider: &dyn SandboxProvider, operation: crate::error::Operation, what: super::Capability) -> Error {
+fn lost(
+    provider: &dyn SandboxProvider,
+    operation: crate::error::Operation,
+    what: super::Capability,
+) -> Error {
     Error::unsupported(operation, provider.name(), what.as_str())
 }
 
@@ -160,9 +179,10 @@ impl SpawnProvider for Traced {
     async fn spawn(&self, handle: &SandboxHandle, options: ExecOptions) -> Result<Box<dyn ExecSession>> {
         let span = self.span(handle, call_span!("sandbox.spawn"));
         async {
-            let inner = self.inner.as_spawn().ok_or_else(|| {
-                lost(self, crate::error::Operation::Spawn, super::Capability::Spawn)
-            })?;
+            let inner = self
+                .inner
+                .as_spawn()
+                .ok_or_else(|| lost(self, crate::error::Operation::Spawn, super::Capability::Spawn))?;
             noted(inner.spawn(handle, options).await)
         }
         .instrument(span)
@@ -177,7 +197,11 @@ impl EndpointProvider for Traced {
         let span = self.span(handle, call_span!("sandbox.endpoint"));
         async {
             let inner = self.inner.as_endpoint().ok_or_else(|| {
-                lost(self, crate::error::Operation::Endpoint, super::Capability::Endpoint)
+                lost(
+                    self,
+                    crate::error::Operation::Endpoint,
+                    super::Capability::Endpoint,
+                )
             })?;
             noted(inner.endpoint(handle, port).await)
         }
@@ -192,9 +216,10 @@ impl InspectProvider for Traced {
     async fn inspect(&self, handle: &SandboxHandle) -> Result<SandboxDetail> {
         let span = self.span(handle, call_span!("sandbox.inspect"));
         async {
-            let inner = self.inner.as_inspect().ok_or_else(|| {
-                lost(self, crate::error::Operation::Inspect, super::Capability::Inspect)
-            })?;
+            let inner = self
+                .inner
+                .as_inspect()
+                .ok_or_else(|| lost(self, crate::error::Operation::Inspect, super::Capability::Inspect))?;
             noted(inner.inspect(handle).await)
         }
         .instrument(span)
@@ -208,9 +233,10 @@ impl FilesProvider for Traced {
     async fn upload(&self, handle: &SandboxHandle, local: &Path, remote: &str) -> Result<()> {
         let span = self.span(handle, call_span!("sandbox.upload"));
         async {
-            let inner = self.inner.as_files().ok_or_else(|| {
-                lost(self, crate::error::Operation::Upload, super::Capability::Files)
-            })?;
+            let inner = self
+                .inner
+                .as_files()
+                .ok_or_else(|| lost(self, crate::error::Operation::Upload, super::Capability::Files))?;
             noted(inner.upload(handle, local, remote).await)
         }
         .instrument(span)
@@ -220,9 +246,10 @@ impl FilesProvider for Traced {
     async fn download(&self, handle: &SandboxHandle, remote: &str, local: &Path) -> Result<()> {
         let span = self.span(handle, call_span!("sandbox.download"));
         async {
-            let inner = self.inner.as_files().ok_or_else(|| {
-                lost(self, crate::error::Operation::Download, super::Capability::Files)
-            })?;
+            let inner = self
+                .inner
+                .as_files()
+                .ok_or_else(|| lost(self, crate::error::Operation::Download, super::Capability::Files))?;
             noted(inner.download(handle, remote, local).await)
         }
         .instrument(span)

@@ -50,8 +50,10 @@ impl Started {
     /// Makes a remote path absolute (contract D13).
     pub(super) fn remote_path(&self, operation: Operation, path: &str) -> Result<String> {
         if path.is_empty() || path.contains('\0') {
-            return Err(Error::invalid(operation, "the path in the sandbox is empty or holds NUL")
-                .with_sandbox(self.handle.sandbox_id()));
+            return Err(
+                Error::invalid(operation, "the path in the sandbox is empty or holds NUL")
+                    .with_sandbox(self.handle.sandbox_id()),
+            );
         }
         if path.starts_with('/') {
             return Ok(path.to_owned());
@@ -103,13 +105,19 @@ impl AsyncSandbox {
                 State::Stopping(_) | State::Stopped => return Err(stopped(Operation::Start)),
             }
         }
-        let mut guard = StartGuard { sandbox: self, handle: None };
+        let mut guard = StartGuard {
+            sandbox: self,
+            handle: None,
+        };
         let handle = self.provider.create(spec).await?;
         guard.handle = Some(handle.clone());
         if let Err(error) = write_files(&*self.provider, &handle, spec).await {
             return Err(guard.abandon(&handle, error).await);
         }
-        let started = Started { handle, workdir: spec.workdir().map(str::to_owned) };
+        let started = Started {
+            handle,
+            workdir: spec.workdir().map(str::to_owned),
+        };
         guard.publish(started);
         Ok(self)
     }
@@ -230,10 +238,17 @@ impl Drop for StartGuard<'_> {
 }
 
 /// Writes the files of the spec one after the other (contract L4).
-async fn write_files(provider: &dyn SandboxProvider, handle: &SandboxHandle, spec: &SandboxSpec) -> Result<()> {
+async fn write_files(
+    provider: &dyn SandboxProvider,
+    handle: &SandboxHandle,
+    spec: &SandboxSpec,
+) -> Result<()> {
     for (path, text) in spec.files() {
         let local = temporary_file(text.to_owned()).await?;
-        let started = Started { handle: handle.clone(), workdir: spec.workdir().map(str::to_owned) };
+        let started = Started {
+            handle: handle.clone(),
+            workdir: spec.workdir().map(str::to_owned),
+        };
         let remote = started.remote_path(Operation::Upload, path)?;
         provider.upload_file(handle, local.path(), &remote).await?;
     }
@@ -248,9 +263,17 @@ async fn temporary_file(text: String) -> Result<tempfile::NamedTempFile> {
     });
     match written.await {
         Ok(Ok(file)) => Ok(file),
-        Ok(Err(error)) => Err(Error::new(ErrorKind::Io, Operation::Start, "a temporary file could not be written")
-            .with_source(error)),
-        Err(error) => Err(Error::new(ErrorKind::Internal, Operation::Start, "writing a temporary file did not end")
-            .with_source(error)),
+        Ok(Err(error)) => Err(Error::new(
+            ErrorKind::Io,
+            Operation::Start,
+            "a temporary file could not be written",
+        )
+        .with_source(error)),
+        Err(error) => Err(Error::new(
+            ErrorKind::Internal,
+            Operation::Start,
+            "writing a temporary file did not end",
+        )
+        .with_source(error)),
     }
 }

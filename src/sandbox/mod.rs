@@ -14,7 +14,8 @@ use crate::provider::{
     capabilities, create_provider,
 };
 use crate::spec::{
-    Command, ExecOptions, ExecResult, SandboxDetail, SandboxEndpoint, SandboxId, SandboxSpec, SandboxStatus, Value,
+    Command, ExecOptions, ExecResult, SandboxDetail, SandboxEndpoint, SandboxId, SandboxSpec, SandboxStatus,
+    Value,
 };
 
 use lifecycle::State;
@@ -107,7 +108,8 @@ impl AsyncSandbox {
     /// # Cancel safety
     /// Dropping the future kills the command's process tree in the background.
     pub async fn exec(&self, command: impl Into<Command> + Send) -> Result<ExecResult> {
-        self.exec_with(ExecOptions::new(command).with_timeout(DEFAULT_EXEC_TIMEOUT)).await
+        self.exec_with(ExecOptions::new(command).with_timeout(DEFAULT_EXEC_TIMEOUT))
+            .await
     }
 
     /// Runs a command. The working directory is the spec's unless the options name one (contract L14).
@@ -120,7 +122,9 @@ impl AsyncSandbox {
     pub async fn exec_with(&self, options: ExecOptions) -> Result<ExecResult> {
         let started = self.started(Operation::Exec)?;
         options.check(Operation::Exec)?;
-        self.provider.exec(&started.handle, started.with_workdir(options)).await
+        self.provider
+            .exec(&started.handle, started.with_workdir(options))
+            .await
     }
 
     /// Starts a command whose streams the caller handles.
@@ -157,7 +161,11 @@ impl AsyncSandbox {
         let remote = started.remote_path(Operation::Upload, remote.as_ref())?;
         match self.provider.as_files() {
             Some(files) => files.upload(&started.handle, local.as_ref(), &remote).await,
-            None => self.provider.upload_file(&started.handle, local.as_ref(), &remote).await,
+            None => {
+                self.provider
+                    .upload_file(&started.handle, local.as_ref(), &remote)
+                    .await
+            }
         }
     }
 
@@ -168,12 +176,20 @@ impl AsyncSandbox {
     ///
     /// # Cancel safety
     /// Dropping the future leaves no half-written file.
-    pub async fn download(&self, remote: impl AsRef<str> + Send, local: impl AsRef<Path> + Send) -> Result<()> {
+    pub async fn download(
+        &self,
+        remote: impl AsRef<str> + Send,
+        local: impl AsRef<Path> + Send,
+    ) -> Result<()> {
         let started = self.started(Operation::Download)?;
         let remote = started.remote_path(Operation::Download, remote.as_ref())?;
         match self.provider.as_files() {
             Some(files) => files.download(&started.handle, &remote, local.as_ref()).await,
-            None => self.provider.download_file(&started.handle, &remote, local.as_ref()).await,
+            None => {
+                self.provider
+                    .download_file(&started.handle, &remote, local.as_ref())
+                    .await
+            }
         }
     }
 
@@ -247,7 +263,11 @@ impl AsyncSandbox {
     fn check_endpoint(&self, port: u16) -> Result<&dyn EndpointProvider> {
         let declared = match &*self.state() {
             State::Started(started) | State::Stopping(started) => started.handle.ports().clone(),
-            _ => self.spec.as_ref().map(|spec| spec.ports().clone()).unwrap_or_default(),
+            _ => self
+                .spec
+                .as_ref()
+                .map(|spec| spec.ports().clone())
+                .unwrap_or_default(),
         };
         if port == 0 {
             return Err(Error::invalid(Operation::Endpoint, "port 0 is not in 1..=65535"));
@@ -255,11 +275,16 @@ impl AsyncSandbox {
         if !declared.contains(port) {
             return Err(Error::invalid(
                 Operation::Endpoint,
-                format!("port {port} is not declared; declared are {:?}", declared.as_slice()),
+                format!(
+                    "port {port} is not declared; declared are {:?}",
+                    declared.as_slice()
+                ),
             )
             .with_hint("declare it with `SandboxSpec::with_ports`"));
         }
-        self.provider.as_endpoint().ok_or_else(|| self.unsupported(Operation::Endpoint, Capability::Endpoint))
+        self.provider
+            .as_endpoint()
+            .ok_or_else(|| self.unsupported(Operation::Endpoint, Capability::Endpoint))
     }
 
     fn unsupported(&self, operation: Operation, capability: Capability) -> Error {

@@ -20,7 +20,11 @@ impl CapturedOutput {
     /// Keeps all of it.
     pub fn complete(bytes: impl Into<Bytes>) -> Self {
         let head = bytes.into();
-        Self { total_bytes: head.len() as u64, head, tail: Bytes::new() }
+        Self {
+            total_bytes: head.len() as u64,
+            head,
+            tail: Bytes::new(),
+        }
     }
 
     /// The kept bytes; where something is missing, the first part and the last part follow each other without a mark.
@@ -123,6 +127,10 @@ impl Capture {
             all.extend_from_slice(&tail);
             return CapturedOutput::complete(all);
         }
-        CapturedOutput { head: self.head.into(), tail: tail.into(), total_bytes: self.total_bytes }
+        CapturedOutput {
+            head: self.head.into(),
+            tail: tail.into(),
+            total_bytes: self.total_bytes,
+        }
     }
 }

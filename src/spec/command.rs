@@ -42,7 +42,10 @@ impl Command {
         };
         for (index, argument) in arguments.iter().enumerate() {
             if argument.contains('\0') {
-                return Err(Error::invalid(operation, format!("argument {index} of the command holds NUL")));
+                return Err(Error::invalid(
+                    operation,
+                    format!("argument {index} of the command holds NUL"),
+                ));
             }
             if argument.len() > MAX_ARGUMENT_BYTES {
                 return Err(Error::invalid(
@@ -65,7 +68,12 @@ impl fmt::Debug for Command {
         match self {
             Self::Shell(line) => write!(f, "Shell({} bytes)", line.len()),
             Self::Argv(argv) => {
-                write!(f, "Argv({:?}, {} arguments)", argv.first().map_or("", String::as_str), argv.len().saturating_sub(1))
+                write!(
+                    f,
+                    "Argv({:?}, {} arguments)",
+                    argv.first().map_or("", String::as_str),
+                    argv.len().saturating_sub(1)
+                )
             }
         }
     }

@@ -47,7 +47,12 @@ pub struct SandboxDetail {
 
 impl SandboxDetail {
     /// A detail of which only this is known.
-    pub fn new(sandbox_id: SandboxId, provider: impl Into<String>, status: SandboxStatus, exec_path: ExecPath) -> Self {
+    pub fn new(
+        sandbox_id: SandboxId,
+        provider: impl Into<String>,
+        status: SandboxStatus,
+        exec_path: ExecPath,
+    ) -> Self {
         Self {
             sandbox_id,
             provider: provider.into(),

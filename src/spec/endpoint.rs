@@ -33,7 +33,9 @@ impl SandboxEndpoint {
         let valid = endpoint.split_once("://").is_some_and(|(scheme, rest)| {
             let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
             scheme.starts_with(|first: char| first.is_ascii_alphabetic())
-                && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+                && scheme
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
                 && !authority.is_empty()
         });
         if !valid || endpoint.contains(char::is_whitespace) {
@@ -43,7 +45,10 @@ impl SandboxEndpoint {
             )
             .with_hint("an endpoint has a scheme and a host, as `http://127.0.0.1:8080` has"));
         }
-        Ok(Self { endpoint: endpoint.to_owned(), headers: BTreeMap::new() })
+        Ok(Self {
+            endpoint: endpoint.to_owned(),
+            headers: BTreeMap::new(),
+        })
     }
 
     /// Adds a header.

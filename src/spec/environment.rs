@@ -18,9 +18,15 @@ pub fn check_environment(operation: Operation, env: &BTreeMap<String, String>) -
         let problem = if name.is_empty() {
             "an environment variable has an empty name".to_owned()
         } else if name.contains('=') || name.contains('\0') {
-            format!("the environment variable name `{}` holds `=` or NUL", name.escape_debug())
+            format!(
+                "the environment variable name `{}` holds `=` or NUL",
+                name.escape_debug()
+            )
         } else if value.contains('\0') {
-            format!("the value of environment variable `{}` holds NUL", name.escape_debug())
+            format!(
+                "the value of environment variable `{}` holds NUL",
+                name.escape_debug()
+            )
         } else if name.len() + 1 + value.len() > MAX_ARGUMENT_BYTES {
             format!(
                 "environment variable `{}` is over {MAX_ARGUMENT_BYTES} bytes, more than Linux can pass to a program",

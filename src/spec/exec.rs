@@ -111,10 +111,21 @@ impl ExecOptions {
         if self.output_cap == OutputCap::Bytes(0) {
             return Err(Error::invalid(operation, "the output cap is zero bytes"));
         }
-        if self.cwd.as_deref().is_some_and(|cwd| cwd.is_empty() || cwd.contains('\0')) {
-            return Err(Error::invalid(operation, "the working directory is empty or holds NUL"));
+        if self
+            .cwd
+            .as_deref()
+            .is_some_and(|cwd| cwd.is_empty() || cwd.contains('\0'))
+        {
+            return Err(Error::invalid(
+                operation,
+                "the working directory is empty or holds NUL",
+            ));
         }
-        if self.user.as_ref().is_some_and(|user| user.as_str().is_empty() || user.as_str().contains('\0')) {
+        if self
+            .user
+            .as_ref()
+            .is_some_and(|user| user.as_str().is_empty() || user.as_str().contains('\0'))
+        {
             return Err(Error::invalid(operation, "the user is empty or holds NUL"));
         }
         Ok(())

@@ -22,8 +22,13 @@ impl SandboxId {
     pub fn new(id: impl Into<String>) -> Result<Self> {
         let id = id.into();
         let valid = id.len() <= 128
-            && id.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric())
-            && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'));
+            && id
+                .bytes()
+                .next()
+                .is_some_and(|first| first.is_ascii_alphanumeric())
+            && id
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'));
         if valid {
             Ok(Self(id))
         } else {
@@ -31,7 +36,9 @@ impl SandboxId {
                 Operation::Configure,
                 format!("`{}` is not a sandbox id", id.escape_debug()),
             )
-            .with_hint("an id is 1 to 128 letters, digits, `_`, `.` or `-` and starts with a letter or digit"))
+            .with_hint(
+                "an id is 1 to 128 letters, digits, `_`, `.` or `-` and starts with a letter or digit",
+            ))
         }
     }
 

@@ -21,12 +21,12 @@ pub use command::{Command, MAX_ARGUMENT_BYTES};
 pub use detail::{SandboxDetail, SandboxHealth};
 pub use endpoint::SandboxEndpoint;
 pub use environment::check_environment;
-pub use exec::{ExecOptions, ExecTimeout, OutputCap, Stdin, User, DEFAULT_OUTPUT_CAP_BYTES};
+pub use exec::{DEFAULT_OUTPUT_CAP_BYTES, ExecOptions, ExecTimeout, OutputCap, Stdin, User};
 pub use id::SandboxId;
 pub use ports::Ports;
 pub use resources::SandboxResources;
 pub use result::{ExecErrorType, ExecPath, ExecReason, ExecResult, PerStream, StartProblem};
-pub use sandbox::{rewrite_image, ImageRewrite, SandboxSpec};
+pub use sandbox::{ImageRewrite, SandboxSpec, rewrite_image};
 pub use status::SandboxStatus;
 
 /// A JSON value, as in provider options and configuration blocks. It is `serde_json`'s.

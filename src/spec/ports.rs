@@ -23,7 +23,10 @@ impl Ports {
                 return Err(out_of_range(0));
             }
             if checked.contains(&port) {
-                return Err(Error::invalid(Operation::Configure, format!("port {port} is given twice")));
+                return Err(Error::invalid(
+                    Operation::Configure,
+                    format!("port {port} is given twice"),
+                ));
             }
             checked.push(port);
         }
@@ -66,7 +69,10 @@ fn parse_port(value: &Value) -> Result<u16> {
         Error::invalid(Operation::Configure, format!("invalid port {value}"))
             .with_hint("a port is a whole number from 1 to 65535")
     })?;
-    u16::try_from(number).ok().filter(|&port| port > 0).ok_or_else(|| out_of_range(number))
+    u16::try_from(number)
+        .ok()
+        .filter(|&port| port > 0)
+        .ok_or_else(|| out_of_range(number))
 }
 
 fn out_of_range(port: i64) -> Error {

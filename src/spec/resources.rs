@@ -32,18 +32,29 @@ impl SandboxResources {
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for an unknown key (all of them are named,
     /// with the allowed ones) and for a value that is not a number where one is needed.
     pub fn from_mapping(mapping: Option<&Mapping>) -> Result<Self> {
-        let Some(mapping) = mapping else { return Ok(Self::default()) };
-        let mut unknown: Vec<&str> =
-            mapping.keys().map(String::as_str).filter(|key| !KEYS.contains(key)).collect();
+        let Some(mapping) = mapping else {
+            return Ok(Self::default());
+        };
+        let mut unknown: Vec<&str> = mapping
+            .keys()
+            .map(String::as_str)
+            .filter(|key| !KEYS.contains(key))
+            .collect();
         if !unknown.is_empty() {
             unknown.sort_unstable();
             return Err(Error::invalid(
                 Operation::Configure,
-                format!("unknown resource keys: {}; allowed are {}", unknown.join(", "), KEYS.join(", ")),
+                format!(
+                    "unknown resource keys: {}; allowed are {}",
+                    unknown.join(", "),
+                    KEYS.join(", ")
+                ),
             ));
         }
         Ok(Self {
-            cpu: number(mapping, "cpu", |text| text.parse().ok().filter(|cpu: &f64| cpu.is_finite()))?,
+            cpu: number(mapping, "cpu", |text| {
+                text.parse().ok().filter(|cpu: &f64| cpu.is_finite())
+            })?,
             memory_mib: number(mapping, "memory_mib", parse_whole)?,
             disk_gib: number(mapping, "disk_gib", parse_whole)?,
             gpu: number(mapping, "gpu", parse_whole)?,
@@ -90,7 +101,10 @@ fn number<T>(mapping: &Mapping, key: &str, parse: impl Fn(&str) -> Option<T>) ->
     parsed.map(Some).ok_or_else(|| {
         Error::invalid(
             Operation::Configure,
-            format!("resource `{key}` can't be {}", mapping.get(key).unwrap_or(&Value::Null)),
+            format!(
+                "resource `{key}` can't be {}",
+                mapping.get(key).unwrap_or(&Value::Null)
+            ),
         )
     })
 }

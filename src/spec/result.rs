@@ -149,7 +149,10 @@ impl ExecResult {
     }
 
     fn is_partial(&self) -> bool {
-        matches!(self.error_type, Some(ExecErrorType::Timeout | ExecErrorType::Sandbox | ExecErrorType::Pty))
+        matches!(
+            self.error_type,
+            Some(ExecErrorType::Timeout | ExecErrorType::Sandbox | ExecErrorType::Pty)
+        )
     }
 }
 

@@ -51,7 +51,10 @@ impl SandboxSpec {
     /// Describes a sandbox made from an image, everything else at its default. A leading `docker://` is cut off by the
     /// Docker provider (contract C2).
     pub fn new(image: impl Into<String>) -> Self {
-        Self { image: Some(image.into()), ..Self::default() }
+        Self {
+            image: Some(image.into()),
+            ..Self::default()
+        }
     }
 
     /// Reads a spec from a JSON object with the reference's field names.
@@ -162,7 +165,9 @@ impl SandboxSpec {
 
     /// Files to write after create, in order: path and text.
     pub fn files(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
-        self.files.iter().map(|(path, text)| (path.as_str(), text.as_str()))
+        self.files
+            .iter()
+            .map(|(path, text)| (path.as_str(), text.as_str()))
     }
 
     /// Labels.
@@ -200,11 +205,17 @@ impl fmt::Debug for SandboxSpec {
             .field("ready_timeout", &self.ready_timeout_s)
             .field("workdir", &self.workdir)
             .field("env", &self.env.keys().collect::<Vec<_>>())
-            .field("files", &self.files.iter().map(|(path, _)| path).collect::<Vec<_>>())
+            .field(
+                "files",
+                &self.files.iter().map(|(path, _)| path).collect::<Vec<_>>(),
+            )
             .field("metadata", &self.metadata.keys().collect::<Vec<_>>())
             .field("resources", &self.resources)
             .field("entrypoint", &self.entrypoint.first())
-            .field("provider_options", &self.provider_options.keys().collect::<Vec<_>>())
+            .field(
+                "provider_options",
+                &self.provider_options.keys().collect::<Vec<_>>(),
+            )
             .field("ports", &self.ports.as_slice())
             .finish()
     }
@@ -232,9 +243,11 @@ pub struct ImageRewrite {
 /// ```
 pub fn rewrite_image(image: Option<&str>, rewrites: &[ImageRewrite]) -> Option<String> {
     let image = image?;
-    let rewritten = rewrites
-        .iter()
-        .find_map(|rule| image.strip_prefix(rule.from.as_str()).map(|rest| format!("{}{rest}", rule.to)));
+    let rewritten = rewrites.iter().find_map(|rule| {
+        image
+            .strip_prefix(rule.from.as_str())
+            .map(|rest| format!("{}{rest}", rule.to))
+    });
     Some(rewritten.unwrap_or_else(|| image.to_owned()))
 }
 
@@ -246,11 +259,16 @@ mod seconds {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     #[allow(clippy::ref_option, reason = "serde's `with` gives the field by reference")]
-    pub(super) fn serialize<S: Serializer>(value: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(super) fn serialize<S: Serializer>(
+        value: &Option<Duration>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         value.map(|duration| duration.as_secs_f64()).serialize(serializer)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Duration>, D::Error> {
         Option::<f64>::deserialize(deserializer)?
             .map(|seconds| {
                 Duration::try_from_secs_f64(seconds)

@@ -1,0 +1,96 @@
+# Kills every process of one command. Uses nothing but what every POSIX shell has built in, so that it works in any
+# image with a shell and when no process may be forked any more. $1 marks the command; $2 is the signal.
+# First all processes are found and stopped, round after round until a round finds none, so that none can run away by
+# forking; then all get the signal. Prints "killed N survivors M".
+marker=GYM_SANDBOX_EXEC=$1
+signal=$2
+me=$$
+known=' ' sessions=' ' main='' count=0
+
+# Reads state, parent and session of process $1. The name in parentheses may hold anything, so it is cut off first.
+stat_of() {
+  line=
+  { IFS= read -r line <"/proc/$1/stat"; } 2>/dev/null
+  # A name with a line break splits the line: the rest follows in the next ones.
+  case $line in
+    *') '*) ;;
+    '') return 1 ;;
+    *) { while IFS= read -r more; do line=$more; done <"/proc/$1/stat"; } 2>/dev/null ;;
+  esac
+  set -- ${line##*) }
+  [ $# -gt 3 ] || return 1
+  state=$1 parent=$2 session=$4
+}
+
+has_marker() {
+  {
+    while IFS= read -r entry || [ -n "$entry" ]; do
+      case $entry in *"$marker"*) return 0 ;; esac
+      entry=
+    done <"/proc/$1/environ"
+  } 2>/dev/null
+  return 1
+}
+
+# Says whether process $1 holds one of the two pipes that the command was started with.
+holds_pipe() {
+  [ -n "$main" ] || return 1
+  for own in 1 2; do
+    for its in "/proc/$main/fd/1" "/proc/$main/fd/2"; do
+      [ -p "$its" ] && [ "/proc/$1/fd/$own" -ef "$its" ] && return 0
+    done
+  done
+  return 1
+}
+
+is_ours() {
+  case $known in *" $parent "*) return 0 ;; esac
+  case $sessions in *" $session "*) return 0 ;; esac
+  has_marker "$1" || holds_pipe "$1"
+}
+
+# Finds processes that are not known yet, stops them and notes them. Fails when it finds none.
+round() {
+  found=1
+  for directory in /proc/[0-9]*; do
+    process=${directory#/proc/}
+    [ "$process" = 1 ] || [ "$process" = "$me" ] && continue
+    case $known in *" $process "*) continue ;; esac
+    stat_of "$process" || continue
+    case $state in Z | X) continue ;; esac
+    is_ours "$process" || continue
+    kill -s STOP "$process" 2>/dev/null
+    known="$known$process " count=$((count + 1)) found=0
+    # The process that the engine started has no parent in here; it leads the session that its children are in.
+    if [ "$parent" = 0 ] && [ "$session" = "$process" ]; then main=$process; fi
+    case $session in 0 | 1) ;; *) sessions="$sessions$session " ;; esac
+  done
+  return $found
+}
+
+# Counts the known processes that still live.
+alive() {
+  left=0
+  for process in $known; do
+    stat_of "$process" || continue
+    case $state in Z | X) ;; *) left=$((left + 1)) ;; esac
+  done
+}
+
+rounds=0
+while round && [ $rounds -lt 200 ]; do rounds=$((rounds + 1)); done
+for process in $known; do
+  kill -s "$signal" "$process" 2>/dev/null
+done
+if [ "$signal" != KILL ]; then
+  for process in $known; do kill -s CONT "$process" 2>/dev/null; done
+  echo "killed $count survivors 0"
+  exit 0
+fi
+looks=0
+alive
+while [ $left -gt 0 ] && [ $looks -lt 300 ]; do
+  alive
+  looks=$((looks + 1))
+done
+echo "killed $((count - left)) survivors $left"
