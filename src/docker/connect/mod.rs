@@ -3,6 +3,7 @@ use std::time::Duration;
 use crate::error::Result;
 #[derive(Clone, Debug)]
 pub(super) struct Engine { pub(super) client: bollard::Docker }
+#[derive(Debug,Clone,Copy)]
 pub(super) struct EngineTime(i64);
 impl EngineTime {
     pub(super) fn epoch_seconds(&self) -> i64 { self.0 }
