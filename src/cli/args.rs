@@ -2,7 +2,7 @@
 
 use clap::{ArgAction, ArgGroup, Parser, Subcommand, ValueEnum};
 
-use super::units::{ByteSize, TimeLimit, Transfer, Variable, parse_cpus};
+use super::units::{ByteSize, TimeLimit, Transfer, parse_cpus};
 
 /// Reads the arguments of the process.
 ///
@@ -70,8 +70,9 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "REF")]
     pub(super) image: Option<String>,
     /// A variable; without a value that of this process [repeatable]
+    // Read by `resolve`: clap repeats a value that it can't read, and this one may be a secret.
     #[arg(long, value_name = "NAME[=VALUE]")]
-    pub(super) env: Vec<Variable>,
+    pub(super) env: Vec<String>,
     /// The directory to run in
     #[arg(long, value_name = "DIR")]
     pub(super) workdir: Option<String>,

@@ -69,11 +69,16 @@ async fn dispatch(action: Action) -> u8 {
         Ok(code) => code,
         Err(error) => {
             output::error(&error);
-            if error.kind() == ErrorKind::InvalidArgument {
+            if is_usage(&error) {
                 exit::USAGE
             } else {
                 failure
             }
         }
     }
+}
+
+/// Says whether the caller's own words are at fault. An address of an engine may come from the environment, too.
+fn is_usage(error: &Error) -> bool {
+    error.kind() == ErrorKind::InvalidArgument && error.operation() != Operation::Connect
 }

@@ -1,10 +1,13 @@
 //! Everything the command prints: data to standard output, the rest to standard error. Knows no engine.
 
+mod engine;
+
 use std::io::{self, ErrorKind, Write};
 
-use gym_sandbox::docker::EngineReport;
 use gym_sandbox::{CapturedOutput, Error, ExecResult};
 use serde::Serialize;
+
+pub(super) use engine::{engine_line, engine_report};
 
 /// How data is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,16 +87,6 @@ fn write(stream: &mut dyn Write, parts: &[&[u8]]) -> io::Result<()> {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         written => written,
     }
-}
-
-/// One line that names the engine.
-pub(super) fn engine_line(report: &EngineReport) -> String {
-    report.endpoint().to_owned()
-}
-
-/// What is known of the engine, and what is wrong with it.
-pub(super) fn engine_report(report: &EngineReport) -> String {
-    format!("{}\n", report.endpoint())
 }
 
 /// Lays cells out in columns, two spaces apart; the last column is as wide as it likes.

@@ -182,8 +182,11 @@ fn spec(args: &RunArgs) -> Result<SandboxSpec> {
     if let Some(workdir) = &args.workdir {
         spec = spec.with_workdir(workdir);
     }
-    for variable in &args.env {
-        if let Some(value) = variable_value(variable)? {
+    for text in &args.env {
+        let variable: Variable = text.parse().map_err(|problem: String| {
+            Error::invalid(Operation::Configure, format!("--env: {problem}"))
+        })?;
+        if let Some(value) = variable_value(&variable)? {
             spec = spec.with_env(&variable.name, value);
         }
     }

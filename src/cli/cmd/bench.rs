@@ -46,7 +46,7 @@ pub(in crate::cli) async fn run(request: BenchRequest) -> Result<u8> {
     let provider = DockerProvider::new(config)?;
     let engine = provider.diagnose().await?;
     let sandbox = AsyncSandbox::owning(Arc::new(provider)).with_spec(SandboxSpec::new(image));
-    let address = engine.endpoint().to_owned();
+    let address = engine.address.clone();
     let outcome = with_sandbox(sandbox, Afterwards::Remove, async |sandbox| {
         let context = Context {
             sandbox,

@@ -15,7 +15,7 @@ use crate::cli::session::blocking;
 pub(in crate::cli) async fn run(request: DoctorRequest) -> Result<u8> {
     let provider = DockerProvider::new(request.config)?;
     let report = provider.diagnose().await?;
-    let code = if report.problems().is_empty() {
+    let code = if report.problems.is_empty() {
         exit::SUCCESS
     } else {
         exit::FAILURE
