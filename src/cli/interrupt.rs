@@ -38,12 +38,8 @@ impl Interrupts {
     pub(super) fn listen() -> Result<Self> {
         let listen = |kind| {
             signal(kind).map_err(|error| {
-                Error::new(
-                    ErrorKind::Io,
-                    Operation::Start,
-                    "signals can't be listened for",
-                )
-                .with_source(error)
+                Error::new(ErrorKind::Io, Operation::Start, "signals can't be listened for")
+                    .with_source(error)
             })
         };
         Ok(Self {

@@ -36,10 +36,7 @@ pub(crate) fn main() -> ExitCode {
 }
 
 fn run(action: Action) -> u8 {
-    let runtime = match tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-    {
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
             let error = Error::new(
@@ -69,11 +66,7 @@ async fn dispatch(action: Action) -> u8 {
         Ok(code) => code,
         Err(error) => {
             output::error(&error);
-            if is_usage(&error) {
-                exit::USAGE
-            } else {
-                failure
-            }
+            if is_usage(&error) { exit::USAGE } else { failure }
         }
     }
 }

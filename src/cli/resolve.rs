@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use gym_sandbox::docker::{DockerConfig, Preset, PullPolicy};
 use gym_sandbox::{
-    Command, Error, ErrorKind, ExecOptions, ExecTimeout, Operation, Result, SandboxResources,
-    SandboxSpec,
+    Command, Error, ErrorKind, ExecOptions, ExecTimeout, Operation, Result, SandboxResources, SandboxSpec,
 };
 
 use super::args::{
@@ -101,11 +100,7 @@ pub(super) fn resolve(args: Args) -> Result<Action> {
         ));
     }
     let config = engine_config(&global);
-    let format = if global.json {
-        Format::Json
-    } else {
-        Format::Text
-    };
+    let format = if global.json { Format::Json } else { Format::Text };
     Ok(match command {
         CommandArgs::Run(args) => Action::Run(Box::new(run_request(*args, config, format)?)),
         CommandArgs::Doctor => Action::Doctor(DoctorRequest { config, format }),
@@ -137,11 +132,7 @@ fn run_request(args: RunArgs, mut config: DockerConfig, format: Format) -> Resul
         config,
         spec: spec(&args)?,
         options: exec_options(&args),
-        input: if args.stdin {
-            Input::Process
-        } else {
-            Input::Empty
-        },
+        input: if args.stdin { Input::Process } else { Input::Empty },
         uploads: args.upload.into_iter().map(upload).collect(),
         downloads: args.download.into_iter().map(download).collect(),
         afterwards: if args.keep {
@@ -173,8 +164,7 @@ fn create_config(args: &RunArgs, config: &mut DockerConfig) {
 
 fn spec(args: &RunArgs) -> Result<SandboxSpec> {
     let image = args.image.as_deref().ok_or_else(|| {
-        Error::invalid(Operation::Configure, "no image is given")
-            .with_hint("name one with `--image REF`")
+        Error::invalid(Operation::Configure, "no image is given").with_hint("name one with `--image REF`")
     })?;
     let mut spec = SandboxSpec::new(image)
         .with_ports(args.port.iter().copied())?
@@ -183,9 +173,9 @@ fn spec(args: &RunArgs) -> Result<SandboxSpec> {
         spec = spec.with_workdir(workdir);
     }
     for text in &args.env {
-        let variable: Variable = text.parse().map_err(|problem: String| {
-            Error::invalid(Operation::Configure, format!("--env: {problem}"))
-        })?;
+        let variable: Variable = text
+            .parse()
+            .map_err(|problem: String| Error::invalid(Operation::Configure, format!("--env: {problem}")))?;
         if let Some(value) = variable_value(&variable)? {
             spec = spec.with_env(&variable.name, value);
         }
@@ -220,10 +210,7 @@ fn resources(cpus: Option<f64>, memory: Option<ByteSize>) -> Result<SandboxResou
         let mebibytes = memory.mebibytes().ok_or_else(|| {
             Error::invalid(
                 Operation::Configure,
-                format!(
-                    "--memory of {} bytes is not a whole number of MiB",
-                    memory.0
-                ),
+                format!("--memory of {} bytes is not a whole number of MiB", memory.0),
             )
             .with_hint("give a size in `m` or `g`, as in `512m`")
         })?;
@@ -356,11 +343,7 @@ mod tests {
         let expected = SandboxSpec::new("i")
             .with_env("A", "1")
             .with_workdir("/w")
-            .with_resources(
-                SandboxResources::default()
-                    .with_cpu(0.5)
-                    .with_memory_mib(512),
-            )
+            .with_resources(SandboxResources::default().with_cpu(0.5).with_memory_mib(512))
             .with_ports([80, 81])
             .unwrap();
         assert_eq!(request.spec, expected);
@@ -410,9 +393,7 @@ mod tests {
         for arguments in [
             &["run", "--", "x"][..],
             &["run", "--image", "i", "--memory", "1000k", "--", "x"],
-            &[
-                "run", "--image", "i", "--port", "80", "--port", "80", "--", "x",
-            ],
+            &["run", "--image", "i", "--port", "80", "--port", "80", "--", "x"],
         ] {
             assert_eq!(
                 typed(arguments).unwrap_err().kind(),

@@ -65,9 +65,7 @@ pub(super) async fn with_sandbox<T>(
 }
 
 /// Runs what may block, such as a write to a pipe that nobody reads, without holding the others up.
-pub(super) async fn blocking(
-    work: impl FnOnce() -> std::io::Result<()> + Send + 'static,
-) -> Result<()> {
+pub(super) async fn blocking(work: impl FnOnce() -> std::io::Result<()> + Send + 'static) -> Result<()> {
     let failed = |text| Error::new(ErrorKind::Io, Operation::Exec, text);
     match tokio::task::spawn_blocking(work).await {
         Ok(Ok(())) => Ok(()),

@@ -69,8 +69,7 @@ impl FromStr for ByteSize {
 
     fn from_str(text: &str) -> Result<Self, String> {
         parse_size(text).map(Self).ok_or_else(|| {
-            "a size is a whole number with `b`, `k`, `m` or `g` (powers of 1024), as in `512m`"
-                .to_owned()
+            "a size is a whole number with `b`, `k`, `m` or `g` (powers of 1024), as in `512m`".to_owned()
         })
     }
 }
@@ -122,9 +121,7 @@ impl FromStr for Transfer {
     /// Reads `SRC:DST`. A second `:` is refused: nothing says which of them divides.
     fn from_str(text: &str) -> Result<Self, String> {
         match text.split_once(':') {
-            Some((source, target))
-                if !source.is_empty() && !target.is_empty() && !target.contains(':') =>
-            {
+            Some((source, target)) if !source.is_empty() && !target.is_empty() && !target.contains(':') => {
                 Ok(Self {
                     source: source.to_owned(),
                     target: target.to_owned(),
@@ -163,8 +160,7 @@ impl FromStr for Variable {
         };
         if name.is_empty() {
             return Err(
-                "a variable is `NAME=VALUE`, or `NAME` to pass on one of this process's own"
-                    .to_owned(),
+                "a variable is `NAME=VALUE`, or `NAME` to pass on one of this process's own".to_owned(),
             );
         }
         Ok(Self {

@@ -6,25 +6,16 @@ use crate::support::{Call, engine_or_skip};
 async fn a_dead_host_is_1_and_the_error_says_what_was_tried() {
     for host in ["unix:///nonexistent/engine.sock", "tcp://127.0.0.1:1"] {
         for (how, call) in [
-            (
-                "the configured host",
-                Call::new(&["--host", host, "doctor"]),
-            ),
+            ("the configured host", Call::new(&["--host", host, "doctor"])),
             (
                 "the configured host",
                 Call::new(&["--host", host, "doctor", "--json"]),
             ),
-            (
-                "DOCKER_HOST",
-                Call::new(&["doctor"]).env("DOCKER_HOST", host),
-            ),
+            ("DOCKER_HOST", Call::new(&["doctor"]).env("DOCKER_HOST", host)),
         ] {
             let (code, stdout, stderr) = call.answer().await.text();
             assert_eq!((code, stdout.as_str()), (Some(1), ""), "{stderr}");
-            assert!(
-                stderr.starts_with("error: connect to an engine: "),
-                "{stderr}"
-            );
+            assert!(stderr.starts_with("error: connect to an engine: "), "{stderr}");
             assert!(stderr.contains(&format!("{host} ({how}): ")), "{stderr}");
             assert!(stderr.contains("\n  hint: "), "{stderr}");
         }

@@ -8,10 +8,7 @@ use crate::support::{Call, engine_or_skip, expected};
 async fn a_file_goes_in_and_another_comes_out() {
     let _docker = engine_or_skip!();
     let folder = tempfile::tempdir().unwrap();
-    let (source, target) = (
-        folder.path().join("in.bin"),
-        folder.path().join("made/out.bin"),
-    );
+    let (source, target) = (folder.path().join("in.bin"), folder.path().join("made/out.bin"));
     fs::write(&source, b"a\0\xff\n").unwrap();
     let answer = Call::run(&[
         "--upload",
@@ -80,9 +77,6 @@ async fn a_failed_download_never_hides_the_command_s_code() {
             .await;
         let (answered, stdout, stderr) = answer.text();
         assert_eq!((answered, stdout.as_str()), (Some(code), ""), "{stderr}");
-        assert!(
-            stderr.starts_with("error: download `gym-sandbox-"),
-            "{stderr}"
-        );
+        assert!(stderr.starts_with("error: download `gym-sandbox-"), "{stderr}");
     }
 }

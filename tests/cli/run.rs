@@ -33,10 +33,7 @@ async fn what_has_no_code_of_its_own_has_a_documented_one() {
         ),
         (&["--shell", "kill -TERM 1; sleep 60"], 125),
         (&["--", "/etc/passwd"], 126),
-        (
-            &["--workdir", "/", "--user", "nobody-knows", "--", "true"],
-            126,
-        ),
+        (&["--workdir", "/", "--user", "nobody-knows", "--", "true"], 126),
         (&["--", "no-such-program"], 127),
     ] {
         let call = match arguments {
@@ -66,14 +63,9 @@ async fn both_streams_are_passed_on_byte_for_byte() {
 #[tokio::test]
 async fn what_was_printed_before_a_timeout_is_passed_on() {
     let _docker = engine_or_skip!();
-    let answer = Call::run(&[
-        "--timeout",
-        "2s",
-        "--shell",
-        "echo out; echo err >&2; sleep 60",
-    ])
-    .clean_answer()
-    .await;
+    let answer = Call::run(&["--timeout", "2s", "--shell", "echo out; echo err >&2; sleep 60"])
+        .clean_answer()
+        .await;
     let (code, stdout, stderr) = answer.text();
     assert_eq!((code, stdout.as_str()), (Some(124), "out\n"), "{stderr}");
     assert!(stderr.starts_with("err\ngym-sandbox: "), "{stderr}");
@@ -132,10 +124,7 @@ async fn standard_input_is_given_only_when_asked_for() {
         .clean_answer()
         .await;
     assert_eq!(given.text(), expected(0, "300000\n", ""));
-    let not_given = Call::run(&["--", "wc", "-c"])
-        .input(&input)
-        .clean_answer()
-        .await;
+    let not_given = Call::run(&["--", "wc", "-c"]).input(&input).clean_answer().await;
     assert_eq!(not_given.text(), expected(0, "0\n", ""));
 }
 
@@ -178,20 +167,10 @@ async fn json_tells_a_timeout_from_a_code_of_the_same_number() {
             &value["stdout"],
             &value["partial_stdout"]
         ),
-        (
-            &json!(125),
-            &json!("timeout"),
-            &json!(null),
-            &json!("out\n")
-        )
+        (&json!(125), &json!("timeout"), &json!(null), &json!("out\n"))
     );
-    let own = Call::run(&["--json", "--shell", "exit 124"])
-        .clean_answer()
-        .await;
-    assert_eq!(
-        (own.code, &own.json()["error_type"]),
-        (Some(124), &json!(null))
-    );
+    let own = Call::run(&["--json", "--shell", "exit 124"]).clean_answer().await;
+    assert_eq!((own.code, &own.json()["error_type"]), (Some(124), &json!(null)));
 }
 
 #[tokio::test]
@@ -263,17 +242,11 @@ async fn a_port_is_said_with_the_address_where_it_answers() {
         .clean_answer()
         .await;
     assert_eq!(answer.code, Some(0), "{:?}", answer.text());
-    let endpoint = answer.json()["endpoints"]["8080"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let endpoint = answer.json()["endpoints"]["8080"].as_str().unwrap().to_owned();
     assert!(endpoint.starts_with("http://"), "{endpoint}");
-    let text = Call::run(&["--port", "8080", "--", "true"])
-        .clean_answer()
-        .await;
+    let text = Call::run(&["--port", "8080", "--", "true"]).clean_answer().await;
     assert!(
-        text.stderr()
-            .starts_with("gym-sandbox: port 8080 is at http://"),
+        text.stderr().starts_with("gym-sandbox: port 8080 is at http://"),
         "{:?}",
         text.text()
     );

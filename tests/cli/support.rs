@@ -107,8 +107,7 @@ impl Answer {
     }
 
     pub(crate) fn json(&self) -> serde_json::Value {
-        serde_json::from_slice(&self.stdout)
-            .unwrap_or_else(|error| panic!("{error}: {:?}", self.text()))
+        serde_json::from_slice(&self.stdout).unwrap_or_else(|error| panic!("{error}: {:?}", self.text()))
     }
 }
 
@@ -153,10 +152,7 @@ pub(crate) async fn assert_nothing_left(run: &str) {
 }
 
 pub(crate) async fn remove(docker: &Docker, id: &str) {
-    let options = RemoveContainerOptionsBuilder::new()
-        .force(true)
-        .v(true)
-        .build();
+    let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
     docker.remove_container(id, Some(options)).await.unwrap();
 }
 

@@ -37,10 +37,7 @@ async fn wrong_usage_is_2_and_leaves_standard_output_empty() {
         (&["ps"], "unrecognized subcommand 'ps'"),
         (&["run", "--zork"], "unexpected argument '--zork'"),
         (&run, "required arguments were not provided"),
-        (
-            &[&run[..], &["true"]].concat(),
-            "unexpected argument 'true'",
-        ),
+        (&[&run[..], &["true"]].concat(), "unexpected argument 'true'"),
         (
             &[&run[..], &["--shell", "true", "--", "true"]].concat(),
             "cannot be used with",
@@ -101,11 +98,7 @@ async fn wrong_usage_is_2_and_leaves_standard_output_empty() {
         (&["bench", "--rows", "zork"], "rows are: exec engine true"),
     ] {
         let (code, stdout, stderr) = call(arguments).await;
-        assert_eq!(
-            (code, stdout.as_str()),
-            (Some(2), ""),
-            "{arguments:?}: {stderr}"
-        );
+        assert_eq!((code, stdout.as_str()), (Some(2), ""), "{arguments:?}: {stderr}");
         assert!(stderr.contains(said), "{arguments:?}: {stderr}");
     }
 }
@@ -127,16 +120,7 @@ async fn what_this_build_lacks_is_refused_by_name() {
         )
     );
     assert_eq!(
-        call(&[
-            "run",
-            "--image",
-            BUSYBOX,
-            "--exec-path",
-            "agent",
-            "--",
-            "true"
-        ])
-        .await,
+        call(&["run", "--image", BUSYBOX, "--exec-path", "agent", "--", "true"]).await,
         refused(
             "--exec-path agent needs the resident agent",
             "use `--exec-path engine`, or leave it out"
@@ -146,8 +130,7 @@ async fn what_this_build_lacks_is_refused_by_name() {
 
 #[tokio::test]
 async fn a_variable_that_can_t_be_read_is_not_repeated() {
-    let (code, _, stderr) =
-        call(&["run", "--image", BUSYBOX, "--env", "=hunter2", "--", "true"]).await;
+    let (code, _, stderr) = call(&["run", "--image", BUSYBOX, "--env", "=hunter2", "--", "true"]).await;
     assert_eq!(code, Some(2));
     assert!(!stderr.contains("hunter2"), "{stderr}");
 }

@@ -35,10 +35,9 @@ impl Machine {
 
 impl std::fmt::Display for Machine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let cpus = self.cpus.map_or_else(
-            || "an unknown number of".to_owned(),
-            |cpus| cpus.to_string(),
-        );
+        let cpus = self
+            .cpus
+            .map_or_else(|| "an unknown number of".to_owned(), |cpus| cpus.to_string());
         write!(
             f,
             "{} {}, {cpus} processors, {} build",

@@ -57,11 +57,7 @@ impl RawEngine {
         }
     }
 
-    async fn exec_code(
-        &self,
-        container: &str,
-        argv: &[&str],
-    ) -> Result<Option<i64>, bollard::errors::Error> {
+    async fn exec_code(&self, container: &str, argv: &[&str]) -> Result<Option<i64>, bollard::errors::Error> {
         let options = CreateExecOptions {
             attach_stdout: Some(true),
             attach_stderr: Some(true),

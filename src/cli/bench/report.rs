@@ -66,27 +66,20 @@ impl Timing {
 
 impl RowReport {
     /// Judges a row. None where there are no samples of ours and raw.
-    pub(in crate::cli) fn new(
-        row: &Row,
-        methods: &[Method<'_>],
-        samples: &[Samples],
-    ) -> Option<Self> {
+    pub(in crate::cli) fn new(row: &Row, methods: &[Method<'_>], samples: &[Samples]) -> Option<Self> {
         let (ours, raw) = (samples.first()?, samples.get(1)?);
         let ratio = Ratio::of_pairs(&ours.pairs(raw))?;
-        let other = methods
-            .get(2)
-            .zip(samples.get(2))
-            .and_then(|(method, other)| {
-                let ratio = Ratio::of_pairs(&ours.pairs(other))?;
-                Some(Other {
-                    name: method.name,
-                    timing: Timing::of(other)?,
-                    ratio: ratio.median,
-                    ci: ratio.interval,
-                    goal: row.other_goal,
-                    verdict: ratio.verdict(row.other_goal),
-                })
-            });
+        let other = methods.get(2).zip(samples.get(2)).and_then(|(method, other)| {
+            let ratio = Ratio::of_pairs(&ours.pairs(other))?;
+            Some(Other {
+                name: method.name,
+                timing: Timing::of(other)?,
+                ratio: ratio.median,
+                ci: ratio.interval,
+                goal: row.other_goal,
+                verdict: ratio.verdict(row.other_goal),
+            })
+        });
         Some(Self {
             name: row.name,
             ours: Timing::of(ours)?,

@@ -114,10 +114,7 @@ async fn docker_exec(context: &Context<'_>, argv: &[&str]) -> Result<()> {
             )
             .with_source(error)
         })?;
-    succeeded(
-        output.status.success(),
-        "the docker CLI's exec did not succeed",
-    )
+    succeeded(output.status.success(), "the docker CLI's exec did not succeed")
 }
 
 fn succeeded(success: bool, otherwise: &'static str) -> Result<()> {

@@ -148,10 +148,7 @@ mod tests {
     #[test]
     fn equal_pairs_have_an_interval_of_one_point() {
         let ratio = Ratio::of_pairs(&[(2.0, 4.0); 20]).unwrap();
-        assert_eq!(
-            (ratio.median, ratio.interval, ratio.pairs),
-            (0.5, (0.5, 0.5), 20)
-        );
+        assert_eq!((ratio.median, ratio.interval, ratio.pairs), (0.5, (0.5, 0.5), 20));
         assert_eq!(Ratio::of_pairs(&[]), None);
     }
 

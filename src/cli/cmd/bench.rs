@@ -29,19 +29,14 @@ pub(in crate::cli) async fn run(request: BenchRequest) -> Result<u8> {
     } = request;
     let rows: Vec<&Row> = ROWS
         .iter()
-        .filter(|row| {
-            filter
-                .as_deref()
-                .is_none_or(|filter| row.name.contains(filter))
-        })
+        .filter(|row| filter.as_deref().is_none_or(|filter| row.name.contains(filter)))
         .collect();
     if rows.is_empty() {
         let names: Vec<&str> = ROWS.iter().map(|row| row.name).collect();
-        return Err(Error::invalid(
-            Operation::Configure,
-            "no row has a name with this text in it",
-        )
-        .with_hint(format!("rows are: {}", names.join(", "))));
+        return Err(
+            Error::invalid(Operation::Configure, "no row has a name with this text in it")
+                .with_hint(format!("rows are: {}", names.join(", "))),
+        );
     }
     let provider = DockerProvider::new(config)?;
     let engine = provider.diagnose().await?;

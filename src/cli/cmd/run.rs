@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use gym_sandbox::docker::DockerProvider;
 use gym_sandbox::{
-    AsyncSandbox, Error, ErrorKind, ExecOptions, ExecResult, Operation, PathProblem, Result,
-    SandboxId, Value,
+    AsyncSandbox, Error, ErrorKind, ExecOptions, ExecResult, Operation, PathProblem, Result, SandboxId, Value,
 };
 
 use crate::cli::exit;
@@ -80,10 +79,7 @@ fn check_sources(uploads: &[Upload]) -> Result<()> {
         Some(upload) => Err(Error::new(
             ErrorKind::Path(PathProblem::NotFound),
             Operation::Upload,
-            format!(
-                "`{}` does not exist on this machine",
-                upload.local.display()
-            ),
+            format!("`{}` does not exist on this machine", upload.local.display()),
         )),
     }
 }
@@ -183,16 +179,8 @@ async fn copy_out(sandbox: &AsyncSandbox, downloads: &[Download]) -> Result<()> 
 fn process_input() -> Result<tokio::fs::File> {
     use std::os::fd::AsFd;
 
-    let descriptor = std::io::stdin()
-        .as_fd()
-        .try_clone_to_owned()
-        .map_err(|error| {
-            Error::new(
-                ErrorKind::Io,
-                Operation::Exec,
-                "standard input can't be read",
-            )
-            .with_source(error)
-        })?;
+    let descriptor = std::io::stdin().as_fd().try_clone_to_owned().map_err(|error| {
+        Error::new(ErrorKind::Io, Operation::Exec, "standard input can't be read").with_source(error)
+    })?;
     Ok(tokio::fs::File::from_std(descriptor.into()))
 }

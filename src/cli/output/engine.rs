@@ -50,11 +50,7 @@ fn facts(report: &EngineReport) -> Vec<(&'static str, String)> {
     vec![
         (
             "engine",
-            format!(
-                "{} {}",
-                report.engine,
-                told(report.engine_version.as_deref())
-            ),
+            format!("{} {}", report.engine, told(report.engine_version.as_deref())),
         ),
         ("address", report.address.clone()),
         ("found by", report.found_by.clone()),
@@ -78,10 +74,7 @@ fn facts(report: &EngineReport) -> Vec<(&'static str, String)> {
             ),
         ),
         ("processors", number(report.cpus.map(u64::from))),
-        (
-            "memory",
-            told(report.memory_bytes.map(mebibytes).as_deref()),
-        ),
+        ("memory", told(report.memory_bytes.map(mebibytes).as_deref())),
         (
             "cgroups",
             format!(
@@ -105,10 +98,7 @@ fn facts(report: &EngineReport) -> Vec<(&'static str, String)> {
             "networks",
             format!(
                 "{}; about {} more of {} fit ({})",
-                report.networks,
-                report.networks_free,
-                report.address_pools_total,
-                report.address_pools_basis
+                report.networks, report.networks_free, report.address_pools_total, report.address_pools_basis
             ),
         ),
         (
