@@ -7,7 +7,7 @@ mod close;
 mod config;
 mod connect;
 mod create;
-//mod doctor;
+mod doctor;
 mod endpoint;
 mod exec;
 mod failure;
@@ -36,7 +36,7 @@ use crate::spec::{
 };
 
 pub use config::{CreateConfig, DockerConfig, ExecConfig, LaneConfig, OnTimeout, Preset, ProbeConfig};
-//pub use doctor::EngineReport;
+pub use doctor::EngineReport;
 pub use image::{ImageReference, PullPolicy};
 
 use connect::Engine;
