@@ -49,11 +49,12 @@ pub(super) async fn reach(candidate: &Candidate) -> Result<Engine, Failure> {
     let line = open(&candidate.address, deadline).await?;
 
     let newest = newest_known();
+    // Without a version in the path: an engine refuses those that it does not know.
     let version = call(deadline, line.client(newest)?.version())
         .await
-        .map_err(|failure| unanswered(&failure))?;
+        .map_err(|failure| first_unanswered(&failure, &candidate.address))?;
     let api_version = negotiate(&version, newest)?;
-    let client = line.client(api_version)?;
+    let client = with_version_in_path(line.client(api_version)?, api_version);
 
     // An engine that answered at all gets the time of any other call: it counts its containers for this.
     let asked = Instant::now();
@@ -146,7 +147,7 @@ impl Line {
             major_version: version.major.into(),
             minor_version: version.minor.into(),
         };
-        let client = match &self.transport {
+        match &self.transport {
             Transport::Unix(path) => {
                 Docker::connect_with_unix(path, CLIENT_TIMEOUT_SECONDS, &spoken)
             }
@@ -155,9 +156,8 @@ impl Line {
             }
             #[cfg(feature = "tls")]
             Transport::Tls(endpoint) => endpoint.client(CLIENT_TIMEOUT_SECONDS, &spoken),
-        };
-        let client = client.map_err(|error| unanswered(&EngineFailure::from(error)))?;
-        Ok(with_version_in_path(client, version))
+        }
+        .map_err(|error| unanswered(&EngineFailure::from(error)))
     }
 }
 
@@ -216,6 +216,19 @@ pub(super) fn socket_failure(error: &io::Error) -> Failure {
         io::ErrorKind::ConnectionRefused => Failure::unavailable("nothing listens on it (connection refused)"),
         _ => Failure::unavailable(error.to_string()),
     }
+}
+
+/// As [`unanswered`]; over ssh the reason alone does not say that the remote socket may be the wrong one.
+fn first_unanswered(failure: &EngineFailure, address: &Address) -> Failure {
+    let mut unanswered = unanswered(failure);
+    if let Address::Ssh(target) = address {
+        let socket = &target.socket;
+        unanswered.reason = format!("{} (the socket there is `{socket}`)", unanswered.reason);
+        unanswered.hint = Some(
+            "name the engine's socket on that machine as `ssh://host/path/to.sock`, and check that the user may use it",
+        );
+    }
+    unanswered
 }
 
 fn unanswered(failure: &EngineFailure) -> Failure {

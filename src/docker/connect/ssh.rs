@@ -34,6 +34,8 @@ pub(super) struct Tunnel {
     socket: PathBuf,
     // The thread ends when this is dropped.
     _stop: oneshot::Sender<()>,
+    // Owned here and not by the thread, which the end of the process does not wait for.
+    _directory: TempDir,
 }
 
 impl Tunnel {
@@ -57,7 +59,6 @@ impl Tunnel {
         let forwarding = Forwarding {
             program: program.to_owned(),
             arguments: arguments(target, &socket),
-            directory,
         };
         let (stop, stopped) = oneshot::channel();
         let (report, outcome) = oneshot::channel();
@@ -68,7 +69,7 @@ impl Tunnel {
             .spawn(move || forwarding.run(stopped, report))
             .map_err(|error| Failure::unavailable(format!("no thread for ssh: {error}")))?;
         match tokio::time::timeout(deadline, outcome).await {
-            Ok(Ok(Ok(()))) => Ok(Self { socket, _stop: stop }),
+            Ok(Ok(Ok(()))) => Ok(Self { socket, _stop: stop, _directory: directory }),
             Ok(Ok(Err(problem))) => Err(Failure::unavailable(problem)
                 .with_hint("check that `ssh` to this machine works without a question, and that it may use the engine")),
             Ok(Err(_)) => Err(Failure::unavailable("the ssh thread ended")),
@@ -84,7 +85,6 @@ impl Tunnel {
 struct Forwarding {
     program: PathBuf,
     arguments: Vec<OsString>,
-    directory: TempDir,
 }
 
 impl Forwarding {
@@ -107,7 +107,6 @@ impl Forwarding {
             }
             // The process ends here: dropping it kills it.
         });
-        drop(self.directory);
     }
 
     async fn keep(&self, report: oneshot::Sender<Result<(), String>>) {
@@ -120,8 +119,13 @@ impl Forwarding {
                     if let Some(report) = report.take() {
                         let _caller_left = report.send(Ok(()));
                     }
-                    // What ssh prints from now on is read, so that it never blocks on a full pipe.
-                    let (status, ()) = tokio::join!(child.wait(), rest);
+                    // What ssh prints from now on is read, so that it never blocks on a full pipe. The end of the
+                    // process counts and not that of its output, which a child of it may hold open.
+                    tokio::pin!(rest);
+                    let status = tokio::select! {
+                        status = child.wait() => status,
+                        () = &mut rest => child.wait().await,
+                    };
                     format!(
                         "ssh ended: {}",
                         status.map_or_else(|error| error.to_string(), |status| status.to_string())
@@ -153,6 +157,8 @@ impl Forwarding {
                 io::ErrorKind::NotFound => "the program `ssh` is not installed".to_owned(),
                 _ => format!("ssh can't be started: {error}"),
             })?;
+        // Taken, as waiting for a child closes the input that it holds, and ssh would end.
+        let stdin = child.stdin.take();
         let (Some(stdout), Some(mut stderr)) = (child.stdout.take(), child.stderr.take()) else {
             return Err("ssh has no streams".to_owned());
         };
@@ -181,6 +187,7 @@ impl Forwarding {
                     discard(lines.into_inner().into_inner().into_inner()),
                     discard(stderr)
                 );
+                drop(stdin);
             };
             return Ok((child, rest));
         }
@@ -236,6 +243,7 @@ fn arguments(target: &SshAddress, socket: &Path) -> Vec<OsString> {
 fn said_by_ssh(output: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(output);
     let line = text.lines().map(str::trim).rfind(|line| !line.is_empty())?;
+    let line = line.strip_prefix("ssh: ").unwrap_or(line);
     Some(format!(
         "ssh: {}",
         line.chars()

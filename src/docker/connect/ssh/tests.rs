@@ -83,7 +83,9 @@ async fn ssh_lives_as_long_as_the_tunnel() {
         .unwrap();
     let ssh = std::fs::read_to_string(&pid).unwrap();
     let directory = tunnel.socket().parent().unwrap().to_owned();
-    assert!(lives(&ssh) && directory.is_dir());
+    // While the script becomes `cat` it has no command line for a moment.
+    until("a running ssh", || lives(&ssh)).await;
+    assert!(directory.is_dir());
     drop(tunnel);
     until("the end of ssh", || !lives(&ssh)).await;
     until("the end of the folder", || !directory.exists()).await;
