@@ -32,6 +32,10 @@ pub struct EngineReport {
     pub address: String,
     /// Who named the address: `the configured host`, `DOCKER_HOST`, a docker context, or which usual socket it is.
     pub found_by: String,
+    /// Whether ports published on the engine's loopback address can be reached on this machine's.
+    pub is_local: bool,
+    /// The machine of an engine that is not local.
+    pub remote_host: Option<String>,
     /// `docker` or `podman`.
     pub engine: String,
     /// The engine's own version, such as `20.10.24`.
@@ -113,12 +117,9 @@ impl DockerProvider {
         let info = call(QUICK, engine.client.info())
             .await
             .map_err(|failure| refused(failure, "what the engine is could not be read"))?;
-        let networks = call(
-            QUICK,
-            engine.client.list_networks(None::<ListNetworksOptions>),
-        )
-        .await
-        .map_err(|failure| refused(failure, "the engine's networks could not be listed"))?;
+        let networks = call(QUICK, engine.client.list_networks(None::<ListNetworksOptions>))
+            .await
+            .map_err(|failure| refused(failure, "the engine's networks could not be listed"))?;
         let limits = tokio::fs::read_to_string("/proc/self/limits")
             .await
             .unwrap_or_default();
@@ -148,6 +149,8 @@ fn report(
     EngineReport {
         address: engine.address.to_string(),
         found_by: engine.how.to_string(),
+        is_local: engine.is_local,
+        remote_host: engine.remote_host.as_deref().map(str::to_owned),
         engine: match engine.flavor {
             Flavor::Docker => "docker".to_owned(),
             Flavor::Podman => "podman".to_owned(),
@@ -197,6 +200,12 @@ fn judge(report: &mut EngineReport, info: &SystemInfo) {
             report.os_type
         ));
     }
+    if !report.is_local {
+        report.warnings.push(
+            "the engine is on another machine: a port published on 127.0.0.1, the default, can't be reached from here"
+                .to_owned(),
+        );
+    }
     if report.networks_free == 0 {
         report.warnings.push(
             "no free network is left in the engine's address pools; networks without a subnet of their own will fail"
@@ -233,10 +242,7 @@ fn judge(report: &mut EngineReport, info: &SystemInfo) {
             }
         }
     }
-    if let Some(limit) = report
-        .open_files_limit
-        .filter(|limit| *limit <= FEW_DESCRIPTORS)
-    {
+    if let Some(limit) = report.open_files_limit.filter(|limit| *limit <= FEW_DESCRIPTORS) {
         report.warnings.push(format!(
             "this process may open {limit} files; each running command needs a connection, raise it with `ulimit -n`"
         ));
@@ -290,6 +296,8 @@ mod tests {
         EngineReport {
             address: "unix:///a.sock".to_owned(),
             found_by: "default socket".to_owned(),
+            is_local: true,
+            remote_host: None,
             engine: "docker".to_owned(),
             engine_version: None,
             api_version: "1.41".to_owned(),
@@ -339,8 +347,7 @@ mod tests {
         };
         for (change, text) in [
             (
-                (|_, info| info.memory_limit = Some(false))
-                    as fn(&mut EngineReport, &mut SystemInfo),
+                (|_, info| info.memory_limit = Some(false)) as fn(&mut EngineReport, &mut SystemInfo),
                 "memory cgroup",
             ),
             (
@@ -349,6 +356,7 @@ mod tests {
             ),
             (|report, _| report.networks_free = 0, "no free network"),
             (|report, _| report.networks_free = 2, "only 2 networks"),
+            (|report, _| report.is_local = false, "another machine"),
             (|report, _| report.open_files_limit = Some(256), "256 files"),
             (|report, _| report.clock_offset_ms = -90_000, "-90 s"),
         ] {
@@ -362,8 +370,7 @@ mod tests {
         }
         for (change, text) in [
             (
-                (|report, _| report.os_type = "windows".to_owned())
-                    as fn(&mut EngineReport, &mut SystemInfo),
+                (|report, _| report.os_type = "windows".to_owned()) as fn(&mut EngineReport, &mut SystemInfo),
                 "windows",
             ),
             (
@@ -393,9 +400,6 @@ mod tests {
                       Max open files            1024                 1048576              files     \n";
         assert_eq!(open_files_limit(limits), Some(1024));
         assert_eq!(open_files_limit(""), None);
-        assert_eq!(
-            open_files_limit("Max open files unlimited unlimited files"),
-            None
-        );
+        assert_eq!(open_files_limit("Max open files unlimited unlimited files"), None);
     }
 }

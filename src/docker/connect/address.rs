@@ -64,11 +64,7 @@ impl Address {
         };
         match scheme {
             "unix" => unix(rest),
-            "tcp" => tcp(
-                rest,
-                if tls.tcp.is_some() { 2376 } else { 2375 },
-                tls.tcp.clone(),
-            ),
+            "tcp" => tcp(rest, if tls.tcp.is_some() { 2376 } else { 2375 }, tls.tcp.clone()),
             "http" => tcp(rest, 80, None),
             "https" => tcp(rest, 443, Some(tls.https.clone())),
             "ssh" => ssh(rest).map(Self::Ssh),
@@ -98,9 +94,7 @@ impl Address {
     pub(super) fn remote_host(&self) -> Option<&str> {
         match self {
             Self::Unix(_) => None,
-            Self::Tcp { host, .. } | Self::Ssh(SshAddress { host, .. }) => {
-                (!self.is_local()).then_some(host)
-            }
+            Self::Tcp { host, .. } | Self::Ssh(SshAddress { host, .. }) => (!self.is_local()).then_some(host),
         }
     }
 }
@@ -158,8 +152,7 @@ pub(super) fn redacted(text: &str) -> String {
 fn unix(path: &str) -> Result<Address, String> {
     if !path.starts_with('/') {
         return Err(
-            "the path after `unix://` is not absolute; write `unix:///path/to/engine.sock`"
-                .to_owned(),
+            "the path after `unix://` is not absolute; write `unix:///path/to/engine.sock`".to_owned(),
         );
     }
     if path.contains('\0') {
@@ -193,9 +186,7 @@ fn tcp(rest: &str, default_port: u16, tls: Option<TlsFiles>) -> Result<Address, 
 }
 
 fn ssh(rest: &str) -> Result<SshAddress, String> {
-    let (authority, path) = rest
-        .find('/')
-        .map_or((rest, ""), |slash| rest.split_at(slash));
+    let (authority, path) = rest.find('/').map_or((rest, ""), |slash| rest.split_at(slash));
     let (user, destination) = match authority.rsplit_once('@') {
         Some((user, destination)) => (Some(user), destination),
         None => (None, authority),
@@ -205,7 +196,10 @@ fn ssh(rest: &str) -> Result<SshAddress, String> {
     }
     // A leading dash would be an option of ssh and not a name.
     if user.is_some_and(|user| !is_name(user)) {
-        return Err("the user name is empty or holds something other than letters, digits, `.`, `_` and `-`".to_owned());
+        return Err(
+            "the user name is empty or holds something other than letters, digits, `.`, `_` and `-`"
+                .to_owned(),
+        );
     }
     let (host, port) = host_and_port(destination)?;
     if host.is_empty() {
@@ -244,9 +238,7 @@ fn host_and_port(authority: &str) -> Result<(&str, Option<u16>), String> {
     } else {
         match authority.split_once(':') {
             Some((_, port)) if port.contains(':') => {
-                return Err(
-                    "it has more than one `:`; an IPv6 address stands in `[` and `]`".to_owned(),
-                );
+                return Err("it has more than one `:`; an IPv6 address stands in `[` and `]`".to_owned());
             }
             Some((host, port)) => (host, Some(port)),
             None => (authority, None),

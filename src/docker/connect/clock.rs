@@ -50,9 +50,7 @@ impl EngineTime {
     }
 
     pub(super) fn of_this_machine() -> Self {
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self {
             epoch_seconds: 0,
             nanoseconds: 0,
@@ -133,8 +131,7 @@ fn parse(text: &str) -> Option<EngineTime> {
             .all(u8::is_ascii_digit)
             .then(|| text.get(from..to)?.parse().ok())?
     };
-    let separators =
-        [(4, b"-"), (7, b"-"), (10, b"Tt"), (13, b":"), (16, b":")] as [(usize, &[u8]); 5];
+    let separators = [(4, b"-"), (7, b"-"), (10, b"Tt"), (13, b":"), (16, b":")] as [(usize, &[u8]); 5];
     if !separators
         .iter()
         .all(|(at, allowed)| bytes.get(*at).is_some_and(|byte| allowed.contains(byte)))
@@ -197,8 +194,7 @@ fn date(day_number: i64) -> (i64, i64, i64) {
     let shifted = day_number + 719_468;
     let era = shifted.div_euclid(146_097);
     let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted_month = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
@@ -234,27 +230,15 @@ mod tests {
                 1_795_990_355,
                 "2026-11-29T22:12:35.000Z",
             ),
-            (
-                "2000-02-29T12:00:00z",
-                951_825_600,
-                "2000-02-29T12:00:00.000Z",
-            ),
+            ("2000-02-29T12:00:00z", 951_825_600, "2000-02-29T12:00:00.000Z"),
             ("1969-12-31t23:59:59.9Z", -1, "1969-12-31T23:59:59.900Z"),
-            (
-                "2016-12-31T23:59:60Z",
-                1_483_228_800,
-                "2017-01-01T00:00:00.000Z",
-            ),
+            ("2016-12-31T23:59:60Z", 1_483_228_800, "2017-01-01T00:00:00.000Z"),
             (
                 "0001-01-01T00:00:00Z",
                 -62_135_596_800,
                 "0001-01-01T00:00:00.000Z",
             ),
-            (
-                "9999-12-31T23:59:59Z",
-                LAST_SECOND,
-                "9999-12-31T23:59:59.000Z",
-            ),
+            ("9999-12-31T23:59:59Z", LAST_SECOND, "9999-12-31T23:59:59.000Z"),
             (
                 "2026-01-02T03:04:05.123456789012Z",
                 1_767_323_045,

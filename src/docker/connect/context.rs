@@ -83,17 +83,16 @@ pub(super) fn load(config: &Path, name: &str) -> Result<Context, String> {
     for entry in entries.take(MAX_CONTEXTS).flatten() {
         let path = entry.path().join("meta.json");
         let file = match read(&path) {
-            Ok(text) => {
-                serde_json::from_str::<MetaFile>(&text).map_err(|error| not_understood(&error))
-            }
+            Ok(text) => serde_json::from_str::<MetaFile>(&text).map_err(|error| not_understood(&error)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => Err(error.to_string()),
         };
         match file {
             Ok(file) if file.name == name => {
-                let endpoint = file.endpoints.docker.ok_or_else(|| {
-                    format!("the context has no docker endpoint in `{}`", path.display())
-                })?;
+                let endpoint = file
+                    .endpoints
+                    .docker
+                    .ok_or_else(|| format!("the context has no docker endpoint in `{}`", path.display()))?;
                 let tls = contexts.join("tls").join(entry.file_name()).join("docker");
                 return Ok(Context {
                     host: endpoint.host,

@@ -83,11 +83,7 @@ pub(super) async fn reach(candidate: &Candidate) -> Result<Engine, Failure> {
             .or(version.os)
             .unwrap_or_else(|| "linux".to_owned())
             .into(),
-        architecture: info
-            .architecture
-            .or(version.arch)
-            .unwrap_or_default()
-            .into(),
+        architecture: info.architecture.or(version.arch).unwrap_or_default().into(),
         clock,
         #[cfg(feature = "ssh")]
         tunnel: line.tunnel,
@@ -110,9 +106,7 @@ async fn open(address: &Address, deadline: Duration) -> Result<Line, Failure> {
             host,
             port,
             tls: Some(files),
-        } => Transport::Tls(
-            super::tls::Endpoint::open(format!("{host}:{port}"), files, deadline).await?,
-        ),
+        } => Transport::Tls(super::tls::Endpoint::open(format!("{host}:{port}"), files, deadline).await?),
         #[cfg(not(feature = "tls"))]
         Address::Tcp { tls: Some(_), .. } => return Err(without_feature("tls", "TLS")),
         #[cfg(feature = "ssh")]
@@ -148,14 +142,12 @@ impl Line {
             minor_version: version.minor.into(),
         };
         match &self.transport {
-            Transport::Unix(path) => {
-                Docker::connect_with_unix(path, CLIENT_TIMEOUT_SECONDS, &spoken)
-            }
+            Transport::Unix(path) => Docker::connect_with_unix(path, CLIENT_TIMEOUT_SECONDS, &spoken),
             Transport::Http(authority) => {
                 Docker::connect_with_http(authority, CLIENT_TIMEOUT_SECONDS, &spoken)
             }
             #[cfg(feature = "tls")]
-            Transport::Tls(endpoint) => endpoint.client(CLIENT_TIMEOUT_SECONDS, &spoken),
+            Transport::Tls(endpoint) => return endpoint.client(CLIENT_TIMEOUT_SECONDS, &spoken),
         }
         .map_err(|error| unanswered(&EngineFailure::from(error)))
     }
@@ -168,10 +160,7 @@ impl Line {
 fn with_version_in_path(client: Docker, version: ApiVersion) -> Docker {
     client.with_request_modifier(move |mut request| {
         let mut parts = request.uri().clone().into_parts();
-        let path = parts
-            .path_and_query
-            .as_ref()
-            .map_or("/", |path| path.as_str());
+        let path = parts.path_and_query.as_ref().map_or("/", |path| path.as_str());
         if path.starts_with(&format!("/v{version}/")) {
             return request;
         }
@@ -233,9 +222,9 @@ fn first_unanswered(failure: &EngineFailure, address: &Address) -> Failure {
 
 fn unanswered(failure: &EngineFailure) -> Failure {
     match failure {
-        EngineFailure::Refused { status, text } => Failure::unavailable(format!(
-            "it is not a usable engine: it answered {status} {text}"
-        )),
+        EngineFailure::Refused { status, text } => {
+            Failure::unavailable(format!("it is not a usable engine: it answered {status} {text}"))
+        }
         EngineFailure::Deadline(deadline) => {
             Failure::unavailable(format!("it did not answer in {deadline:?}"))
         }
@@ -257,10 +246,7 @@ fn newest_known() -> ApiVersion {
 
 /// Chooses the newest version that both sides know.
 fn negotiate(version: &SystemVersion, newest_known: ApiVersion) -> Result<ApiVersion, Failure> {
-    let read = |text: &Option<String>| {
-        text.as_deref()
-            .and_then(|text| text.parse::<ApiVersion>().ok())
-    };
+    let read = |text: &Option<String>| text.as_deref().and_then(|text| text.parse::<ApiVersion>().ok());
     let Some(engine) = read(&version.api_version) else {
         return Err(Failure::unavailable(
             "it is not a usable engine: it tells no API version",
@@ -287,11 +273,7 @@ fn flavor(version: &SystemVersion) -> Flavor {
         .iter()
         .flatten()
         .any(|component| component.name.to_lowercase().contains("podman"));
-    if podman {
-        Flavor::Podman
-    } else {
-        Flavor::Docker
-    }
+    if podman { Flavor::Podman } else { Flavor::Docker }
 }
 
 fn clock(info: &SystemInfo, asked: Instant, answered: Instant) -> EngineClock {
@@ -327,8 +309,8 @@ mod tests {
             ("1.99", "1.44", "1.53"),
             ("2.0", "1.53", "1.53"),
         ] {
-            let found = negotiate(&version(newest, oldest), known)
-                .unwrap_or_else(|failure| panic!("{failure:?}"));
+            let found =
+                negotiate(&version(newest, oldest), known).unwrap_or_else(|failure| panic!("{failure:?}"));
             assert_eq!(found.to_string(), spoken, "{newest}");
         }
     }

@@ -58,8 +58,7 @@ pub(super) fn plan(host: Option<&str>, environment: &Environment) -> Result<Plan
 }
 
 fn named(host: &str, how: &str, settings: &TlsSettings) -> Result<Plan> {
-    let address =
-        Address::parse(host, settings).map_err(|problem| bad_address(host, how, &problem))?;
+    let address = Address::parse(host, settings).map_err(|problem| bad_address(host, how, &problem))?;
     Ok(Plan {
         candidates: vec![Candidate {
             address,
@@ -73,7 +72,10 @@ fn named(host: &str, how: &str, settings: &TlsSettings) -> Result<Plan> {
 fn bad_address(host: &str, how: &str, problem: &str) -> Error {
     Error::invalid(
         Operation::Connect,
-        format!("the engine address `{}` ({how}) can't be used: {problem}", redacted(host)),
+        format!(
+            "the engine address `{}` ({how}) can't be used: {problem}",
+            redacted(host)
+        ),
     )
     .with_hint("use an address such as `unix:///var/run/docker.sock`, `tcp://host:2376` or `ssh://user@host`")
 }
@@ -97,15 +99,16 @@ fn context_name(environment: &Environment, failed: &mut Vec<Attempt>) -> Option<
     (name != "default").then_some((name, from))
 }
 
-fn of_context(
-    name: &str,
-    from: &str,
-    environment: &Environment,
-    failed: Vec<Attempt>,
-) -> Result<Plan> {
+fn of_context(name: &str, from: &str, environment: &Environment, failed: Vec<Attempt>) -> Result<Plan> {
     let refused = |kind, problem: String| {
-        Error::new(kind, Operation::Connect, format!("docker context `{name}` ({from}) can't be used: {problem}"))
-            .with_hint("`docker context ls` lists the contexts; set DOCKER_HOST or DOCKER_CONTEXT to use another engine")
+        Error::new(
+            kind,
+            Operation::Connect,
+            format!("docker context `{name}` ({from}) can't be used: {problem}"),
+        )
+        .with_hint(
+            "`docker context ls` lists the contexts; set DOCKER_HOST or DOCKER_CONTEXT to use another engine",
+        )
     };
     let Some(config) = environment.docker_config() else {
         return Err(refused(
@@ -113,8 +116,8 @@ fn of_context(
             "there is no home folder and DOCKER_CONFIG is not set".to_owned(),
         ));
     };
-    let context = context::load(&config, name)
-        .map_err(|problem| refused(ErrorKind::InvalidArgument, problem))?;
+    let context =
+        context::load(&config, name).map_err(|problem| refused(ErrorKind::InvalidArgument, problem))?;
     let how = format!("docker context `{name}`, {from}");
     let files = context.tls.map(|directory| TlsFiles {
         directory,
@@ -129,13 +132,11 @@ fn of_context(
     } else {
         &context.host
     };
-    let address =
-        Address::parse(host, &settings).map_err(|problem| bad_address(host, &how, &problem))?;
+    let address = Address::parse(host, &settings).map_err(|problem| bad_address(host, &how, &problem))?;
     if context.skip_tls_verify && matches!(address, Address::Tcp { .. }) {
         return Err(refused(
             ErrorKind::Unsupported,
-            "it skips the verification of the engine's certificate, which is not supported"
-                .to_owned(),
+            "it skips the verification of the engine's certificate, which is not supported".to_owned(),
         ));
     }
     Ok(Plan {
@@ -157,9 +158,7 @@ fn tls_settings(environment: &Environment) -> TlsSettings {
         (None, config) => default_files(&config.unwrap_or_default()),
     };
     // As for the docker command, any value turns it on, also `0`.
-    let tcp = environment
-        .variable("DOCKER_TLS_VERIFY")
-        .map(|_| files.clone());
+    let tcp = environment.variable("DOCKER_TLS_VERIFY").map(|_| files.clone());
     TlsSettings { tcp, https: files }
 }
 
@@ -180,26 +179,13 @@ fn sockets(environment: &Environment) -> Vec<Candidate> {
         .user_id()
         .map(|id| PathBuf::from(format!("/run/user/{id}")));
     let docker = environment.home().map(|home| home.join(".docker"));
-    let below =
-        |folder: &Option<PathBuf>, name: &str| folder.as_ref().map(|folder| folder.join(name));
+    let below = |folder: &Option<PathBuf>, name: &str| folder.as_ref().map(|folder| folder.join(name));
     let places = [
-        (
-            Some(PathBuf::from("/var/run/docker.sock")),
-            "default socket",
-        ),
-        (
-            below(&runtime, "docker.sock"),
-            "rootless socket, XDG_RUNTIME_DIR",
-        ),
+        (Some(PathBuf::from("/var/run/docker.sock")), "default socket"),
+        (below(&runtime, "docker.sock"), "rootless socket, XDG_RUNTIME_DIR"),
         (below(&run_user, "docker.sock"), "rootless socket"),
-        (
-            below(&docker, "run/docker.sock"),
-            "socket in the home folder",
-        ),
-        (
-            below(&docker, "desktop/docker.sock"),
-            "Docker Desktop socket",
-        ),
+        (below(&docker, "run/docker.sock"), "socket in the home folder"),
+        (below(&docker, "desktop/docker.sock"), "Docker Desktop socket"),
         (
             below(&runtime, "podman/podman.sock"),
             "podman socket, XDG_RUNTIME_DIR",
@@ -214,10 +200,7 @@ fn sockets(environment: &Environment) -> Vec<Candidate> {
     for (path, how) in places {
         let Some(path) = path else { continue };
         let address = Address::Unix(path);
-        if !candidates
-            .iter()
-            .any(|candidate| candidate.address == address)
-        {
+        if !candidates.iter().any(|candidate| candidate.address == address) {
             candidates.push(Candidate {
                 address,
                 how: how.to_owned(),

@@ -9,10 +9,7 @@ use crate::error::{Error, ErrorKind, Operation, Result};
 use super::clock::{EngineClock, EngineTime};
 
 /// The oldest API that is spoken: that of engine 20.10.
-pub(in crate::docker) const MINIMUM_API: ApiVersion = ApiVersion {
-    major: 1,
-    minor: 41,
-};
+pub(in crate::docker) const MINIMUM_API: ApiVersion = ApiVersion { major: 1, minor: 41 };
 
 /// A reached engine. Clones share its connection.
 #[derive(Clone)]
@@ -64,6 +61,10 @@ pub(in crate::docker) struct ApiVersion {
 
 impl Engine {
     /// Refuses what this engine's API is too old for.
+    #[allow(
+        dead_code,
+        reason = "nothing that a sandbox can have so far needs more than the oldest API"
+    )]
     pub(in crate::docker) fn require_api(
         &self,
         at_least: ApiVersion,
@@ -112,6 +113,7 @@ impl ApiVersion {
         Self { major, minor }
     }
 
+    #[allow(dead_code, reason = "see `Engine::require_api`")]
     fn require(self, at_least: Self, operation: Operation, what: &str) -> Result<()> {
         if self >= at_least {
             return Ok(());
@@ -174,9 +176,7 @@ mod tests {
         }
         assert!(ApiVersion::new(1, 9) < ApiVersion::new(1, 41));
         assert!(ApiVersion::new(2, 0) > ApiVersion::new(1, 99));
-        for text in [
-            "", "1", "1.", ".41", "1.41.2", "v1.41", "1.-1", "1.+1", "1.99999",
-        ] {
+        for text in ["", "1", "1.", ".41", "1.41.2", "v1.41", "1.-1", "1.+1", "1.99999"] {
             assert_eq!(text.parse::<ApiVersion>(), Err(NotAVersion), "{text}");
         }
     }
@@ -190,11 +190,7 @@ mod tests {
                 .is_ok()
         );
         let error = engine
-            .require(
-                ApiVersion::new(1, 45),
-                Operation::Create,
-                "a volume's subpath",
-            )
+            .require(ApiVersion::new(1, 45), Operation::Create, "a volume's subpath")
             .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported);
         assert_eq!(

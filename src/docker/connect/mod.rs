@@ -48,8 +48,7 @@ pub(super) async fn connect(host: Option<&str>) -> Result<Engine> {
 pub(super) async fn connect_with(host: Option<&str>, environment: &Environment) -> Result<Engine> {
     let plan = {
         let (host, environment) = (host.map(str::to_owned), environment.clone());
-        let reading =
-            tokio::task::spawn_blocking(move || discovery::plan(host.as_deref(), &environment));
+        let reading = tokio::task::spawn_blocking(move || discovery::plan(host.as_deref(), &environment));
         match tokio::time::timeout(READ_CONFIGURATION, reading).await {
             Ok(Ok(plan)) => plan?,
             Ok(Err(error)) => {
@@ -66,9 +65,7 @@ pub(super) async fn connect_with(host: Option<&str>, environment: &Environment) 
                     Operation::Connect,
                     format!("the docker configuration could not be read in {READ_CONFIGURATION:?}"),
                 )
-                .with_hint(
-                    "set DOCKER_HOST to the engine's address, or DOCKER_CONFIG to another folder",
-                ));
+                .with_hint("set DOCKER_HOST to the engine's address, or DOCKER_CONFIG to another folder"));
             }
         }
     };

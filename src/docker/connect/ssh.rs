@@ -44,17 +44,11 @@ impl Tunnel {
         Self::open_with(Path::new("ssh"), target, deadline).await
     }
 
-    async fn open_with(
-        program: &Path,
-        target: &SshAddress,
-        deadline: Duration,
-    ) -> Result<Self, Failure> {
+    async fn open_with(program: &Path, target: &SshAddress, deadline: Duration) -> Result<Self, Failure> {
         let directory = tempfile::Builder::new()
             .prefix("gym-sandbox-ssh-")
             .tempdir()
-            .map_err(|error| {
-                Failure::unavailable(format!("no folder for the forwarded socket: {error}"))
-            })?;
+            .map_err(|error| Failure::unavailable(format!("no folder for the forwarded socket: {error}")))?;
         let socket = directory.path().join("engine.sock");
         let forwarding = Forwarding {
             program: program.to_owned(),
@@ -69,11 +63,18 @@ impl Tunnel {
             .spawn(move || forwarding.run(stopped, report))
             .map_err(|error| Failure::unavailable(format!("no thread for ssh: {error}")))?;
         match tokio::time::timeout(deadline, outcome).await {
-            Ok(Ok(Ok(()))) => Ok(Self { socket, _stop: stop, _directory: directory }),
-            Ok(Ok(Err(problem))) => Err(Failure::unavailable(problem)
-                .with_hint("check that `ssh` to this machine works without a question, and that it may use the engine")),
+            Ok(Ok(Ok(()))) => Ok(Self {
+                socket,
+                _stop: stop,
+                _directory: directory,
+            }),
+            Ok(Ok(Err(problem))) => Err(Failure::unavailable(problem).with_hint(
+                "check that `ssh` to this machine works without a question, and that it may use the engine",
+            )),
             Ok(Err(_)) => Err(Failure::unavailable("the ssh thread ended")),
-            Err(_) => Err(Failure::unavailable(format!("ssh did not connect in {deadline:?}"))),
+            Err(_) => Err(Failure::unavailable(format!(
+                "ssh did not connect in {deadline:?}"
+            ))),
         }
     }
 
@@ -90,10 +91,7 @@ struct Forwarding {
 impl Forwarding {
     /// Keeps ssh running until told to stop. The first outcome is reported; a first failure ends it.
     fn run(self, stopped: oneshot::Receiver<()>, report: oneshot::Sender<Result<(), String>>) {
-        let runtime = match tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-        {
+        let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime,
             Err(error) => {
                 let _caller_left = report.send(Err(format!("no runtime for ssh: {error}")));
@@ -178,7 +176,7 @@ impl Forwarding {
             tokio::pin!(errors, ready);
             tokio::select! {
                 is_ready = &mut ready => is_ready,
-                _ = read_all(&mut errors, &mut said) => ready.await,
+                () = read_all(&mut errors, &mut said) => ready.await,
             }
         };
         if is_ready {

@@ -67,11 +67,7 @@ async fn answer(
         .next()
         .unwrap_or_default()
         .to_owned();
-    let body = if line.contains("/version") {
-        version
-    } else {
-        info
-    };
+    let body = if line.contains("/version") { version } else { info };
     seen.lock().unwrap().push(line);
     let head = format!(
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
@@ -120,19 +116,13 @@ async fn with_an_engine_newer_than_the_client_the_clients_newest_version_is_in_e
     assert_eq!(*engine.requests.lock().unwrap(), expected);
 
     assert_eq!((reached.cpus, reached.memory_bytes), (Some(3), Some(1024)));
-    assert_eq!(
-        (&*reached.os_type, &*reached.architecture),
-        ("linux", "riscv64")
-    );
+    assert_eq!((&*reached.os_type, &*reached.architecture), ("linux", "riscv64"));
     assert_eq!(
         (reached.flavor, reached.is_local, &*reached.how),
         (Flavor::Docker, true, "the configured host")
     );
     assert!(
-        reached
-            .engine_now()
-            .to_rfc3339()
-            .starts_with("2001-02-03T03:0"),
+        reached.engine_now().to_rfc3339().starts_with("2001-02-03T03:0"),
         "{}",
         reached.engine_now()
     );
@@ -147,10 +137,7 @@ async fn the_negotiated_version_is_in_the_path_of_an_older_engine() {
     );
     let reached = reach(&engine.host()).await.unwrap();
     assert_eq!(reached.flavor, Flavor::Podman);
-    assert_eq!(
-        engine.requests.lock().unwrap()[1],
-        "GET /v1.41/info HTTP/1.1"
-    );
+    assert_eq!(engine.requests.lock().unwrap()[1], "GET /v1.41/info HTTP/1.1");
     // A time that can't be read is replaced by this machine's.
     assert!(
         reached.clock_offset_ms().abs() < 10_000,
@@ -183,9 +170,7 @@ async fn a_socket_that_accepts_and_never_answers_is_given_up_after_the_deadline(
     let path = directory.path().join("silent.sock");
     let _listener = UnixListener::bind(&path).unwrap();
     let started = Instant::now();
-    let error = reach(&format!("unix://{}", path.display()))
-        .await
-        .unwrap_err();
+    let error = reach(&format!("unix://{}", path.display())).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(
         story(&error).contains("did not answer in 5s"),
@@ -213,11 +198,7 @@ async fn each_thing_that_can_be_wrong_with_a_socket_has_its_own_reason() {
             ErrorKind::InvalidArgument,
             "it is a directory, not a socket",
         ),
-        (
-            &file,
-            ErrorKind::InvalidArgument,
-            "it is a file, not a socket",
-        ),
+        (&file, ErrorKind::InvalidArgument, "it is a file, not a socket"),
         (&dead, ErrorKind::Unavailable, "nothing listens on it"),
         (
             &directory.path().join("missing.sock"),
@@ -227,9 +208,7 @@ async fn each_thing_that_can_be_wrong_with_a_socket_has_its_own_reason() {
         (&below, ErrorKind::Unavailable, "Not a directory"),
     ] as [(&Path, ErrorKind, &str); 5]
     {
-        let error = reach(&format!("unix://{}", path.display()))
-            .await
-            .unwrap_err();
+        let error = reach(&format!("unix://{}", path.display())).await.unwrap_err();
         assert_eq!(error.kind(), kind, "{}", story(&error));
         assert!(story(&error).contains(text), "{}", story(&error));
         assert!(

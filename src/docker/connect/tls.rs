@@ -52,11 +52,7 @@ impl Endpoint {
         })
     }
 
-    pub(super) fn client(
-        &self,
-        timeout_seconds: u64,
-        version: &ClientVersion,
-    ) -> Result<Docker, BollardError> {
+    pub(super) fn client(&self, timeout_seconds: u64, version: &ClientVersion) -> Result<Docker, Failure> {
         choose_provider();
         Docker::connect_with_ssl(
             &self.authority,
@@ -66,6 +62,25 @@ impl Endpoint {
             timeout_seconds,
             version,
         )
+        .map_err(|error| refused(&error))
+    }
+}
+
+/// Says which file is meant where the client's text does not.
+fn refused(error: &BollardError) -> Failure {
+    match error {
+        BollardError::LoadNativeCertsErrors { errors } => {
+            let errors: Vec<String> = errors.iter().take(3).map(ToString::to_string).collect();
+            Failure::invalid(format!(
+                "the system's certificates can't be read: {}",
+                errors.join("; ")
+            ))
+            .with_hint("install the package `ca-certificates`, or correct SSL_CERT_FILE and SSL_CERT_DIR")
+        }
+        BollardError::CertParseError { path } | BollardError::CertPathError { path } => Failure::invalid(
+            format!("the certificates in `{}` can't be understood", path.display()),
+        ),
+        other => Failure::unavailable(other.to_string()),
     }
 }
 
@@ -83,10 +98,7 @@ fn check(files: &TlsFiles) -> Result<(PathBuf, PathBuf, PathBuf), Failure> {
     let found = |name: &str, marker: &str| -> Result<Option<PathBuf>, Failure> {
         let path = files.directory.join(name);
         match read(&path) {
-            Ok(text)
-                if text.contains("ENCRYPTED PRIVATE KEY")
-                    || text.contains("Proc-Type: 4,ENCRYPTED") =>
-            {
+            Ok(text) if text.contains("ENCRYPTED PRIVATE KEY") || text.contains("Proc-Type: 4,ENCRYPTED") => {
                 Err(Failure::invalid(format!(
                     "the key `{}` has a passphrase, which is not supported",
                     path.display()
@@ -97,10 +109,7 @@ fn check(files: &TlsFiles) -> Result<(PathBuf, PathBuf, PathBuf), Failure> {
                 "`{}` holds no PEM text with `{marker}`",
                 path.display()
             ))),
-            Err(error)
-                if error.kind() == std::io::ErrorKind::NotFound
-                    && files.presence == Presence::Any =>
-            {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && files.presence == Presence::Any => {
                 Ok(None)
             }
             Err(error) => Err(Failure::invalid(format!(
@@ -181,11 +190,7 @@ mod tests {
             (&all[..1], Presence::All, "cert.pem` can't be read"),
             (&all[..2], Presence::All, "key.pem` can't be read"),
             (&all[..2], Presence::Any, "has cert.pem but no key.pem"),
-            (
-                &[("ca.pem", KEY)],
-                Presence::Any,
-                "ca.pem` holds no PEM text",
-            ),
+            (&[("ca.pem", KEY)], Presence::Any, "ca.pem` holds no PEM text"),
             (
                 &[
                     ("ca.pem", CERTIFICATE),

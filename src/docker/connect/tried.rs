@@ -116,10 +116,7 @@ pub(super) fn nothing_found(attempts: Vec<Attempt>, choice: Choice) -> Error {
                 attempt.what, attempt.from
             )
         }
-        _ => format!(
-            "no engine can be used, {} places were tried",
-            attempts.len()
-        ),
+        _ => format!("no engine can be used, {} places were tried", attempts.len()),
     };
     let hint = attempts.iter().find_map(|attempt| attempt.failure.hint).unwrap_or(match choice {
         Choice::Named => "check that the engine runs and that the address is right",
@@ -180,11 +177,7 @@ mod tests {
     #[test]
     fn a_named_engine_gives_the_kind_of_its_failure() {
         let error = nothing_found(
-            vec![attempt(
-                "/a.sock",
-                "DOCKER_HOST",
-                Failure::unsupported("too old"),
-            )],
+            vec![attempt("/a.sock", "DOCKER_HOST", Failure::unsupported("too old"))],
             Choice::Named,
         );
         assert_eq!(error.kind(), ErrorKind::Unsupported);

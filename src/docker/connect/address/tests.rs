@@ -61,19 +61,9 @@ fn addresses_are_read_and_shown() {
         ),
         ("http://engine:81", "tcp://engine:81", false, Some("engine")),
         ("http://engine", "tcp://engine:80", false, Some("engine")),
-        (
-            "https://engine",
-            "https://engine:443",
-            false,
-            Some("engine"),
-        ),
+        ("https://engine", "https://engine:443", false, Some("engine")),
         ("ssh://me@engine", "ssh://me@engine", false, Some("engine")),
-        (
-            "ssh://engine:2222/",
-            "ssh://engine:2222",
-            false,
-            Some("engine"),
-        ),
+        ("ssh://engine:2222/", "ssh://engine:2222", false, Some("engine")),
         (
             "ssh://me@engine:22/run/user/1000/docker.sock",
             "ssh://me@engine:22/run/user/1000/docker.sock",
@@ -81,8 +71,7 @@ fn addresses_are_read_and_shown() {
             Some("engine"),
         ),
     ] {
-        let address =
-            Address::parse(text, &plain()).unwrap_or_else(|problem| panic!("{text}: {problem}"));
+        let address = Address::parse(text, &plain()).unwrap_or_else(|problem| panic!("{text}: {problem}"));
         assert_eq!(address.to_string(), shown, "{text}");
         assert_eq!(address.is_local(), local, "{text}");
         assert_eq!(address.remote_host(), remote, "{text}");

@@ -82,18 +82,12 @@ fn the_first_that_names_an_engine_is_the_only_candidate() {
     let found = plan(None, &environment).unwrap();
     assert_eq!(
         listed(&found),
-        [(
-            "tcp://lab:1".to_owned(),
-            "docker context `lab`, DOCKER_CONTEXT"
-        )]
+        [("tcp://lab:1".to_owned(), "docker context `lab`, DOCKER_CONTEXT")]
     );
 
     environment = environment.with("DOCKER_HOST", "tcp://variable:1");
     let found = plan(None, &environment).unwrap();
-    assert_eq!(
-        listed(&found),
-        [("tcp://variable:1".to_owned(), "DOCKER_HOST")]
-    );
+    assert_eq!(listed(&found), [("tcp://variable:1".to_owned(), "DOCKER_HOST")]);
     assert_eq!(found.choice, Choice::Named);
 
     let found = plan(Some("unix:///explicit.sock"), &environment).unwrap();
@@ -125,10 +119,9 @@ fn the_context_default_and_a_broken_configuration_file_mean_no_context() {
 #[test]
 fn docker_config_moves_the_contexts() {
     let home = home_with_context("", "false");
-    let environment = Environment::default().with_home("/nowhere").with(
-        "DOCKER_CONFIG",
-        home.path().join(".docker").to_str().unwrap(),
-    );
+    let environment = Environment::default()
+        .with_home("/nowhere")
+        .with("DOCKER_CONFIG", home.path().join(".docker").to_str().unwrap());
     assert_eq!(
         listed(&plan(None, &environment).unwrap())[0].0,
         "unix:///var/run/docker.sock"
@@ -145,10 +138,7 @@ fn a_context_that_cannot_be_used_is_an_error_and_not_skipped() {
 
     let error = plan(None, &environment.clone().with("DOCKER_CONTEXT", "zork")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-    assert!(
-        error.to_string().contains("`zork` (DOCKER_CONTEXT)"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("`zork` (DOCKER_CONTEXT)"), "{error}");
 
     let home = home_with_context("tcp://me:secret@lab:1", "false");
     let error = plan(None, &Environment::default().with_home(home.path())).unwrap_err();
@@ -161,20 +151,16 @@ fn a_context_that_cannot_be_used_is_an_error_and_not_skipped() {
 
 #[test]
 fn certificates_come_from_the_variable_the_context_or_the_configuration_folder() {
-    let tls = |host: &str, environment: &Environment| match plan(
-        (!host.is_empty()).then_some(host),
-        environment,
-    )
-    .unwrap()
-    .candidates
-    .remove(0)
-    .address
-    {
-        Address::Tcp { tls, .. } => {
-            tls.map(|tls| (tls.directory.display().to_string(), tls.presence))
-        }
-        other => panic!("{other}"),
-    };
+    let tls =
+        |host: &str, environment: &Environment| match plan((!host.is_empty()).then_some(host), environment)
+            .unwrap()
+            .candidates
+            .remove(0)
+            .address
+        {
+            Address::Tcp { tls, .. } => tls.map(|tls| (tls.directory.display().to_string(), tls.presence)),
+            other => panic!("{other}"),
+        };
     let environment = Environment::default().with_home("/h");
     let default = Some(("/h/.docker".to_owned(), Presence::Any));
     assert_eq!(tls("tcp://e", &environment), None);
@@ -188,10 +174,7 @@ fn certificates_come_from_the_variable_the_context_or_the_configuration_folder()
         named
     );
     assert_eq!(
-        tls(
-            "tcp://e",
-            &environment.clone().with("DOCKER_CERT_PATH", "/certs")
-        ),
+        tls("tcp://e", &environment.clone().with("DOCKER_CERT_PATH", "/certs")),
         None
     );
     assert_eq!(

@@ -42,16 +42,10 @@ fn the_arguments_name_the_machine_last_and_after_the_options() {
         .into_iter()
         .map(|argument| argument.into_string().unwrap())
         .collect();
-    let end = arguments
-        .iter()
-        .position(|argument| argument == "--")
-        .unwrap();
+    let end = arguments.iter().position(|argument| argument == "--").unwrap();
     assert_eq!(
         arguments[end + 1..],
-        [
-            "fd00::7",
-            "echo gym-sandbox-forwarding; exec cat >/dev/null"
-        ]
+        ["fd00::7", "echo gym-sandbox-forwarding; exec cat >/dev/null"]
     );
     assert_eq!(
         arguments[end - 6..end],
@@ -78,9 +72,7 @@ async fn ssh_lives_as_long_as_the_tunnel() {
             pid.display()
         ),
     );
-    let tunnel = Tunnel::open_with(&program, &target(), DEADLINE)
-        .await
-        .unwrap();
+    let tunnel = Tunnel::open_with(&program, &target(), DEADLINE).await.unwrap();
     let ssh = std::fs::read_to_string(&pid).unwrap();
     let directory = tunnel.socket().parent().unwrap().to_owned();
     // While the script becomes `cat` it has no command line for a moment.
@@ -102,9 +94,7 @@ async fn a_broken_connection_is_made_again() {
             starts.display()
         ),
     );
-    let tunnel = Tunnel::open_with(&program, &target(), DEADLINE)
-        .await
-        .unwrap();
+    let tunnel = Tunnel::open_with(&program, &target(), DEADLINE).await.unwrap();
     until("a second start", || {
         std::fs::read_to_string(&starts).unwrap().lines().count() == 2
     })
@@ -131,11 +121,7 @@ async fn the_reason_is_the_last_line_that_ssh_printed() {
         .await
         .err()
         .unwrap();
-    assert!(
-        failure.reason.contains("exit status: 3"),
-        "{}",
-        failure.reason
-    );
+    assert!(failure.reason.contains("exit status: 3"), "{}", failure.reason);
 
     let failure = Tunnel::open_with(Path::new("/nowhere/ssh"), &target(), DEADLINE)
         .await

@@ -1,86 +1,13 @@
 //! Reaching a real engine by every kind of address. What a real engine cannot show is tested in the module.
 
-mod proxies {
-    //! Ways to the engine's socket that the tests lay: plain, and with mutual TLS.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "helpers of tests are not seen as tests"
+)]
 
-    use std::path::{Path, PathBuf};
-    use std::sync::Arc;
-
-    use tokio::io::{AsyncRead, AsyncWrite, copy_bidirectional};
-    use tokio::net::{TcpListener, UnixStream};
-    use tokio_rustls::TlsAcceptor;
-    use tokio_rustls::rustls::pki_types::pem::PemObject;
-    use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
-    use tokio_rustls::rustls::server::WebPkiClientVerifier;
-    use tokio_rustls::rustls::{RootCertStore, ServerConfig, crypto::ring};
-
-    /// A listening port of this machine; connections end with it.
-    pub struct Proxy {
-        pub port: u16,
-        server: tokio::task::JoinHandle<()>,
-    }
-
-    impl Drop for Proxy {
-        fn drop(&mut self) {
-            self.server.abort();
-        }
-    }
-
-    pub async fn plain(socket: PathBuf) -> Proxy {
-        start(socket, None).await
-    }
-
-    /// Asks for a client certificate by the same authority.
-    #[cfg(feature = "tls")]
-    pub async fn mutual_tls(socket: PathBuf, certificates: &Path) -> Proxy {
-        let provider = Arc::new(ring::default_provider());
-        let authority = CertificateDer::from_pem_file(certificates.join("ca.pem")).unwrap();
-        let mut roots = RootCertStore::empty();
-        roots.add(authority).unwrap();
-        let clients =
-            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
-                .build()
-                .unwrap();
-        let certificate = CertificateDer::from_pem_file(certificates.join("server.pem")).unwrap();
-        let key = PrivateKeyDer::from_pem_file(certificates.join("server-key.pem")).unwrap();
-        let config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_client_cert_verifier(clients)
-            .with_single_cert(vec![certificate], key)
-            .unwrap();
-        start(socket, Some(TlsAcceptor::from(Arc::new(config)))).await
-    }
-
-    async fn start(socket: PathBuf, tls: Option<TlsAcceptor>) -> Proxy {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let server = tokio::spawn(async move {
-            let mut connections = tokio::task::JoinSet::new();
-            while let Ok((stream, _)) = listener.accept().await {
-                let (socket, tls) = (socket.clone(), tls.clone());
-                connections.spawn(async move {
-                    match tls {
-                        None => join(stream, &socket).await,
-                        // A refused handshake is the client's to report.
-                        Some(tls) => {
-                            if let Ok(stream) = tls.accept(stream).await {
-                                join(stream, &socket).await;
-                            }
-                        }
-                    }
-                });
-            }
-        });
-        Proxy { port, server }
-    }
-
-    async fn join(mut client: impl AsyncRead + AsyncWrite + Unpin, socket: &Path) {
-        if let Ok(mut engine) = UnixStream::connect(socket).await {
-            let _either_side_ended = copy_bidirectional(&mut client, &mut engine).await;
-        }
-    }
-}
+mod proxies;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -134,10 +61,7 @@ fn story(error: &Error) -> String {
 fn assert_usable(report: &EngineReport) {
     assert!(report.problems.is_empty(), "{report:?}");
     assert!(report.cpus.is_some_and(|cpus| cpus > 0), "{report:?}");
-    assert!(
-        report.memory_bytes.is_some_and(|bytes| bytes > 0),
-        "{report:?}"
-    );
+    assert!(report.memory_bytes.is_some_and(|bytes| bytes > 0), "{report:?}");
     assert_eq!(report.os_type, "linux", "{report:?}");
     assert!(report.api_version.starts_with("1."), "{report:?}");
     assert!(
@@ -161,12 +85,7 @@ fn assert_usable(report: &EngineReport) {
 /// Runs `report_of_this_process` in a process of its own with these variables and no other that concern engines.
 async fn report_with(variables: &[(&str, &str)]) -> Result<Value, String> {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args([
-        "--ignored",
-        "--exact",
-        "report_of_this_process",
-        "--nocapture",
-    ]);
+    command.args(["--ignored", "--exact", "report_of_this_process", "--nocapture"]);
     for name in [
         "DOCKER_HOST",
         "DOCKER_TLS_VERIFY",
@@ -191,10 +110,7 @@ async fn report_with(variables: &[(&str, &str)]) -> Result<Value, String> {
     }
     match stdout.split_once("FAILED ") {
         Some((_, failure)) => Err(failure.to_owned()),
-        None => panic!(
-            "no answer: {stdout} {}",
-            String::from_utf8_lossy(&output.stderr)
-        ),
+        None => panic!("no answer: {stdout} {}", String::from_utf8_lossy(&output.stderr)),
     }
 }
 
@@ -238,9 +154,7 @@ async fn an_engine_is_reached_by_the_path_of_its_socket() {
     let Some(socket) = engine_socket() else {
         return;
     };
-    let report = reach(&format!("unix://{}", socket.display()))
-        .await
-        .unwrap();
+    let report = reach(&format!("unix://{}", socket.display())).await.unwrap();
     assert_usable(&report);
     assert_eq!(report.found_by, "the configured host");
 }
@@ -310,56 +224,13 @@ async fn docker_host_and_contexts_name_the_engine() {
     );
 }
 
-/// Makes an authority, a server's certificate for 127.0.0.1 and a client's, with the `openssl` program. None, with a
-/// line that says so, where there is no such program.
-#[cfg(feature = "tls")]
-async fn certificates() -> Option<tempfile::TempDir> {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(
-        folder.path().join("server.ext"),
-        "subjectAltName=IP:127.0.0.1\nextendedKeyUsage=serverAuth\n",
-    )
-    .unwrap();
-    std::fs::write(
-        folder.path().join("client.ext"),
-        "extendedKeyUsage=clientAuth\n",
-    )
-    .unwrap();
-    let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
-    let sign = "-CA ca.pem -CAkey ca-key.pem -CAcreateserial -days 2";
-    for line in [
-        format!("req -x509 {key} -keyout ca-key.pem -out ca.pem -subj /CN=authority -days 2"),
-        format!("req {key} -keyout server-key.pem -out server.csr -subj /CN=server"),
-        format!("x509 -req -in server.csr {sign} -out server.pem -extfile server.ext"),
-        format!("req {key} -keyout key.pem -out client.csr -subj /CN=client"),
-        format!("x509 -req -in client.csr {sign} -out cert.pem -extfile client.ext"),
-    ] {
-        let command = Command::new("openssl")
-            .args(line.split(' '))
-            .current_dir(folder.path())
-            .output();
-        match tokio::time::timeout(LIMIT, command).await.expect("in time") {
-            Ok(output) => assert!(
-                output.status.success(),
-                "{line}: {}",
-                String::from_utf8_lossy(&output.stderr)
-            ),
-            Err(error) => {
-                skip(&format!("the program `openssl` can't be run: {error}"));
-                return None;
-            }
-        }
-    }
-    Some(folder)
-}
-
 #[cfg(feature = "tls")]
 #[tokio::test]
 async fn an_engine_is_reached_by_mutual_tls() {
     let Some(socket) = engine_socket() else {
         return;
     };
-    let Some(folder) = certificates().await else {
+    let Some(folder) = proxies::certificates().await else {
         return;
     };
     let proxy = proxies::mutual_tls(socket, folder.path()).await;
@@ -374,10 +245,7 @@ async fn an_engine_is_reached_by_mutual_tls() {
     ];
 
     let report = report_with(&verified).await.unwrap();
-    assert_eq!(
-        report["address"],
-        format!("https://127.0.0.1:{}", proxy.port)
-    );
+    assert_eq!(report["address"], format!("https://127.0.0.1:{}", proxy.port));
     assert_eq!(report["problems"], Value::Array(Vec::new()));
 
     // In the clear, to a port that speaks TLS.
@@ -385,7 +253,7 @@ async fn an_engine_is_reached_by_mutual_tls() {
     assert!(failure.starts_with("Unavailable"), "{failure}");
 
     // An authority that did not sign the server's certificate.
-    let other = certificates().await.unwrap();
+    let other = proxies::certificates().await.unwrap();
     let path = other.path().to_str().unwrap();
     let failure = report_with(&[verified[0], verified[1], ("DOCKER_CERT_PATH", path)])
         .await
@@ -418,8 +286,7 @@ async fn forward_as_ssh() {
         while let Ok((mut client, _)) = listener.accept().await {
             let mut engine = tokio::net::UnixStream::connect(&to).await.unwrap();
             tokio::spawn(async move {
-                let _either_side_ended =
-                    tokio::io::copy_bidirectional(&mut client, &mut engine).await;
+                let _either_side_ended = tokio::io::copy_bidirectional(&mut client, &mut engine).await;
             });
         }
     };
@@ -444,11 +311,7 @@ async fn an_engine_is_reached_by_ssh() {
         FORWARD_FROM=${spec%%:*} FORWARD_TO=${spec#*:} exec \"$TEST_PROGRAM\" --ignored --exact forward_as_ssh --nocapture\n";
     std::fs::write(&program, script).unwrap();
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let path = format!(
-        "{}:{}",
-        folder.path().display(),
-        std::env::var("PATH").unwrap()
-    );
+    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
     let test_program = std::env::current_exe().unwrap();
     let variables = [
         ("PATH", path.as_str()),
@@ -481,16 +344,8 @@ async fn what_is_no_engine_is_an_error_in_bounded_time() {
     let silent = folder.path().join("silent.sock");
     let _listener = std::os::unix::net::UnixListener::bind(&silent).unwrap();
     for (path, kind, text) in [
-        (
-            silent.as_path(),
-            ErrorKind::Unavailable,
-            "did not answer in",
-        ),
-        (
-            folder.path(),
-            ErrorKind::InvalidArgument,
-            "it is a directory",
-        ),
+        (silent.as_path(), ErrorKind::Unavailable, "did not answer in"),
+        (folder.path(), ErrorKind::InvalidArgument, "it is a directory"),
         (
             &folder.path().join("missing.sock"),
             ErrorKind::Unavailable,
@@ -499,9 +354,7 @@ async fn what_is_no_engine_is_an_error_in_bounded_time() {
     ] as [(&Path, ErrorKind, &str); 3]
     {
         let started = Instant::now();
-        let error = reach(&format!("unix://{}", path.display()))
-            .await
-            .unwrap_err();
+        let error = reach(&format!("unix://{}", path.display())).await.unwrap_err();
         assert_eq!(error.kind(), kind, "{}", story(&error));
         assert!(
             story(&error).contains(text) && error.hint().is_some(),
