@@ -11,12 +11,16 @@ mod proxies;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gym_sandbox::docker::{DockerConfig, DockerProvider, EngineReport};
-use gym_sandbox::{Error, ErrorKind};
+use gym_sandbox::{AsyncSandbox, Error, ErrorKind, ExecOptions, SandboxSpec};
 use serde_json::Value;
 use tokio::process::Command;
+
+/// A small image with a shell.
+const IMAGE: &str = "gym-sandbox/busybox:test";
 
 /// Every test ends within this.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -82,10 +86,15 @@ fn assert_usable(report: &EngineReport) {
     assert_eq!(report.exec_path, "engine");
 }
 
-/// Runs `report_of_this_process` in a process of its own with these variables and no other that concern engines.
+/// Runs [`report_of_this_process`] in a process of its own.
 async fn report_with(variables: &[(&str, &str)]) -> Result<Value, String> {
+    run_with("report_of_this_process", variables).await
+}
+
+/// Runs a test in a process of its own with these variables and no other that concern engines, and reads its answer.
+async fn run_with(test: &str, variables: &[(&str, &str)]) -> Result<Value, String> {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--ignored", "--exact", "report_of_this_process", "--nocapture"]);
+    command.args(["--ignored", "--exact", test, "--nocapture"]);
     for name in [
         "DOCKER_HOST",
         "DOCKER_TLS_VERIFY",
@@ -127,6 +136,41 @@ async fn report_of_this_process() {
     match found {
         Ok(report) => println!("REPORT {}", serde_json::to_string(&report).unwrap()),
         Err(error) => println!("FAILED {:?} {}", error.kind(), story(&error)),
+    }
+}
+
+/// Runs a command that reads its input to the end, in a sandbox on whatever engine the environment names.
+#[tokio::test]
+#[ignore = "run by the other tests in a process of its own, whose environment they choose"]
+async fn command_of_this_process() {
+    let found = async {
+        let provider = Arc::new(DockerProvider::connect(DockerConfig::default()).await?);
+        let sandbox = AsyncSandbox::owning(provider).with_spec(SandboxSpec::new(IMAGE));
+        sandbox.start().await?;
+        let options = ExecOptions::new(["wc", "-c"])
+            .with_stdin(vec![b'x'; 1_000_000])
+            .with_timeout(LIMIT / 2);
+        let result = sandbox.exec_with(options).await;
+        sandbox.stop().await?;
+        result
+    }
+    .await;
+    match found {
+        Ok(result) => println!(
+            "REPORT {}",
+            serde_json::json!([result.return_code, result.stdout().as_deref()])
+        ),
+        Err(error) => println!("FAILED {:?} {}", error.kind(), story(&error)),
+    }
+}
+
+async fn assert_command_reads_its_input_to_the_end(variables: &[(&str, &str)]) {
+    match run_with("command_of_this_process", variables).await {
+        Ok(result) => assert_eq!(result, serde_json::json!([0, "1000000\n"])),
+        Err(failure) if failure.starts_with("Image") => {
+            skip(&format!("no image {IMAGE}; `scripts/engine.sh up` builds it"));
+        }
+        Err(failure) => panic!("{failure}"),
     }
 }
 
@@ -248,6 +292,8 @@ async fn an_engine_is_reached_by_mutual_tls() {
     assert_eq!(report["address"], format!("https://127.0.0.1:{}", proxy.port));
     assert_eq!(report["problems"], Value::Array(Vec::new()));
 
+    assert_command_reads_its_input_to_the_end(&verified).await;
+
     // In the clear, to a port that speaks TLS.
     let failure = report_with(&verified[..1]).await.unwrap_err();
     assert!(failure.starts_with("Unavailable"), "{failure}");
@@ -330,6 +376,8 @@ async fn an_engine_is_reached_by_ssh() {
             .starts_with("ssh://me@engine.invalid:2222"),
         "{report}"
     );
+
+    assert_command_reads_its_input_to_the_end(&[variables[0], variables[1], ("DOCKER_HOST", &host)]).await;
 
     let host = "ssh://me@engine.invalid/nowhere.sock";
     let failure = report_with(&[variables[0], variables[1], ("DOCKER_HOST", host)])
