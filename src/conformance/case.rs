@@ -62,7 +62,12 @@ impl fmt::Display for Skip {
 
 impl Case {
     pub(super) fn new(theme: &'static str, name: &'static str, needs: Option<Need>, run: Run) -> Self {
-        Self { theme, name, needs, run }
+        Self {
+            theme,
+            name,
+            needs,
+            run,
+        }
     }
 
     /// What the case is about, as in `exec`.
@@ -111,7 +116,10 @@ impl Case {
         let outcome = match tokio::time::timeout(context.deadline(), case).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(panic)) => Err(Failure::new(format!("the case panicked: {}", text_of(&*panic)))),
-            Err(_) => Err(Failure::new(format!("the case did not end in {:?}", context.deadline()))),
+            Err(_) => Err(Failure::new(format!(
+                "the case did not end in {:?}",
+                context.deadline()
+            ))),
         };
         // A failure of the case says more than what it left behind.
         outcome.and(context.clean_up().await)
@@ -134,7 +142,10 @@ impl fmt::Display for Case {
 
 impl fmt::Debug for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Case").field("name", &self.to_string()).field("needs", &self.needs).finish_non_exhaustive()
+        f.debug_struct("Case")
+            .field("name", &self.to_string())
+            .field("needs", &self.needs)
+            .finish_non_exhaustive()
     }
 }
 

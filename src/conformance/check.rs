@@ -33,7 +33,11 @@ impl std::error::Error for Failure {}
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self(format!("a call failed that must succeed: {} ({:?})", error.report(), error.kind()))
+        Self(format!(
+            "a call failed that must succeed: {} ({:?})",
+            error.report(),
+            error.kind()
+        ))
     }
 }
 
@@ -45,12 +49,20 @@ impl From<std::io::Error> for Failure {
 
 /// Fails the case unless the two are equal.
 pub(super) fn equal<T: PartialEq<U> + fmt::Debug, U: fmt::Debug>(what: &str, is: T, must_be: U) -> Outcome {
-    if is == must_be { Ok(()) } else { Err(Failure(format!("{what} is {is:?} and must be {must_be:?}"))) }
+    if is == must_be {
+        Ok(())
+    } else {
+        Err(Failure(format!("{what} is {is:?} and must be {must_be:?}")))
+    }
 }
 
 /// Fails the case unless it holds.
 pub(super) fn holds(what: impl fmt::Display, condition: bool) -> Outcome {
-    if condition { Ok(()) } else { Err(Failure(format!("this must hold and does not: {what}"))) }
+    if condition {
+        Ok(())
+    } else {
+        Err(Failure(format!("this must hold and does not: {what}")))
+    }
 }
 
 /// Fails the case unless the bytes are equal, and shows only where they differ.
@@ -58,10 +70,16 @@ pub(super) fn equal_bytes(what: &str, is: &[u8], must_be: &[u8]) -> Outcome {
     if is == must_be {
         return Ok(());
     }
-    let differ = is.iter().zip(must_be).position(|(is, must_be)| is != must_be).unwrap_or(is.len().min(must_be.len()));
+    let differ = is
+        .iter()
+        .zip(must_be)
+        .position(|(is, must_be)| is != must_be)
+        .unwrap_or(is.len().min(must_be.len()));
     let around = |bytes: &[u8]| {
         let end = bytes.len().min(differ + 16);
-        String::from_utf8_lossy(&bytes[differ.min(end)..end]).escape_debug().to_string()
+        String::from_utf8_lossy(&bytes[differ.min(end)..end])
+            .escape_debug()
+            .to_string()
     };
     Err(Failure(format!(
         "{what} has {} bytes and must have {}; from byte {differ} on it is `{}` and must be `{}`",
@@ -83,5 +101,9 @@ pub(super) fn refused<T>(what: &str, result: Result<T>) -> std::result::Result<E
 /// Fails the case unless the call failed with this kind.
 pub(super) fn refused_with<T>(what: &str, result: Result<T>, kind: ErrorKind) -> Outcome {
     let error = refused(what, result)?;
-    equal(&format!("the kind of the error of {what} (`{error}`)"), error.kind(), kind)
+    equal(
+        &format!("the kind of the error of {what} (`{error}`)"),
+        error.kind(),
+        kind,
+    )
 }

@@ -20,7 +20,9 @@ const MARKER: &str = "conformance-case";
 const SETTLE: Duration = Duration::from_secs(20);
 
 /// Lists what the provider holds with a label: key and value to what was found. See [`Context::with_survey`].
-pub type Survey = Arc<dyn Fn(String, String) -> BoxFuture<'static, std::result::Result<Vec<String>, Failure>> + Send + Sync>;
+pub type Survey = Arc<
+    dyn Fn(String, String) -> BoxFuture<'static, std::result::Result<Vec<String>, Failure>> + Send + Sync,
+>;
 
 /// What the cases run over.
 pub struct Context {
@@ -121,7 +123,10 @@ impl Context {
 
     /// Has a sandbox removed when the case ends.
     pub fn adopt(&self, handle: &SandboxHandle) {
-        self.made.lock().unwrap_or_else(PoisonError::into_inner).push(handle.clone());
+        self.made
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(handle.clone());
     }
 
     /// Runs a command.
@@ -143,7 +148,9 @@ impl Context {
         let shown = format!("{:?}", options.command);
         let result = self.provider.exec(handle, options).await?;
         if !result.is_success() {
-            return Err(Failure::new(format!("a command that must succeed did not: {shown}: {result:?}")));
+            return Err(Failure::new(format!(
+                "a command that must succeed did not: {shown}: {result:?}"
+            )));
         }
         Ok(result.stdout().unwrap_or_default())
     }
@@ -156,7 +163,11 @@ impl Context {
     }
 
     /// Reads a file of the sandbox.
-    pub(super) async fn read(&self, handle: &SandboxHandle, path: &str) -> std::result::Result<Vec<u8>, Failure> {
+    pub(super) async fn read(
+        &self,
+        handle: &SandboxHandle,
+        path: &str,
+    ) -> std::result::Result<Vec<u8>, Failure> {
         let folder = tempfile::tempdir()?;
         let local = folder.path().join("downloaded");
         self.provider.download_file(handle, path, &local).await?;
@@ -181,7 +192,10 @@ impl Context {
     }
 
     pub(super) fn server(&self, port: u16) -> String {
-        self.server.as_deref().unwrap_or_default().replace("{port}", &port.to_string())
+        self.server
+            .as_deref()
+            .unwrap_or_default()
+            .replace("{port}", &port.to_string())
     }
 
     pub(super) fn has_survey(&self) -> bool {
@@ -221,13 +235,21 @@ impl Context {
 
     /// Fails when the survey finds something of this case at this moment.
     pub(super) async fn nothing_left_now(&self) -> Outcome {
-        let (Some(survey), Some(marker)) = (&self.survey, &self.marker) else { return Ok(()) };
-        equal("what is still there", survey(MARKER.to_owned(), marker.clone()).await?, Vec::<String>::new())
+        let (Some(survey), Some(marker)) = (&self.survey, &self.marker) else {
+            return Ok(());
+        };
+        equal(
+            "what is still there",
+            survey(MARKER.to_owned(), marker.clone()).await?,
+            Vec::<String>::new(),
+        )
     }
 
     /// Fails unless the survey finds nothing of this case any more, within a while.
     pub(super) async fn nothing_left(&self) -> Outcome {
-        let (Some(survey), Some(marker)) = (&self.survey, &self.marker) else { return Ok(()) };
+        let (Some(survey), Some(marker)) = (&self.survey, &self.marker) else {
+            return Ok(());
+        };
         let deadline = tokio::time::Instant::now() + self.settle;
         loop {
             let left = survey(MARKER.to_owned(), marker.clone()).await?;
@@ -248,17 +270,21 @@ impl Drop for Context {
         let made = std::mem::take(&mut *self.made.lock().unwrap_or_else(PoisonError::into_inner));
         for handle in made {
             let provider = Arc::clone(&self.provider);
-            self.reaper.submit("remove a sandbox of a conformance case", async move {
-                if let Err(error) = provider.close(&handle).await {
-                    tracing::warn!(%error, "a sandbox of a conformance case could not be removed");
-                }
-            });
+            self.reaper
+                .submit("remove a sandbox of a conformance case", async move {
+                    if let Err(error) = provider.close(&handle).await {
+                        tracing::warn!(%error, "a sandbox of a conformance case could not be removed");
+                    }
+                });
         }
     }
 }
 
 impl fmt::Debug for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Context").field("provider", &self.provider).field("marker", &self.marker).finish_non_exhaustive()
+        f.debug_struct("Context")
+            .field("provider", &self.provider)
+            .field("marker", &self.marker)
+            .finish_non_exhaustive()
     }
 }

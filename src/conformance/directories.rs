@@ -12,7 +12,10 @@ use super::{Context, Failure, Need, Outcome};
 const FILES: Need = Need::Capability(Capability::Files);
 
 fn files(context: &Context) -> Result<&dyn FilesProvider, Failure> {
-    context.provider().as_files().ok_or_else(|| Failure::new("the provider has lost the capability"))
+    context
+        .provider()
+        .as_files()
+        .ok_or_else(|| Failure::new("the provider has lost the capability"))
 }
 
 /// Makes a tree with everything that a project holds.
@@ -52,11 +55,20 @@ pub async fn a_tree_comes_back_as_it_was(context: &Context) -> Outcome {
     let (planted, back) = (folder.path().join("planted"), folder.path().join("back"));
     plant(&planted)?;
     files(context)?.upload(&handle, &planted, "/tmp/tree").await?;
-    let inside = context.stdout(&handle, "cd /tmp/tree && cat README 'src/deep/er/with space' && ls -d empty").await?;
+    let inside = context
+        .stdout(
+            &handle,
+            "cd /tmp/tree && cat README 'src/deep/er/with space' && ls -d empty",
+        )
+        .await?;
     equal("the tree inside", inside, "read me\ndeepempty\n")?;
     files(context)?.download(&handle, "/tmp/tree", &back).await?;
     equal("the tree here", listing(&back)?, listing(&planted)?)?;
-    equal_bytes("the large file", &std::fs::read(back.join("src/big"))?, &std::fs::read(planted.join("src/big"))?)
+    equal_bytes(
+        "the large file",
+        &std::fs::read(back.join("src/big"))?,
+        &std::fs::read(planted.join("src/big"))?,
+    )
 }
 
 /// A directory is copied as its content: the target is the directory that has it afterwards, there or not (D13).
@@ -64,11 +76,26 @@ pub async fn a_directory_is_copied_as_its_content(context: &Context) -> Outcome 
     let handle = context.sandbox().await?;
     let folder = tempfile::tempdir()?;
     std::fs::write(folder.path().join("new"), "new")?;
-    context.stdout(&handle, "mkdir -p /tmp/there && printf old > /tmp/there/old").await?;
-    files(context)?.upload(&handle, folder.path(), "/tmp/there").await?;
-    files(context)?.upload(&handle, folder.path(), "/tmp/not/there").await?;
-    let inside = context.stdout(&handle, "cd /tmp && ls there not/there && cat there/old there/new not/there/new").await?;
-    equal("the directories inside", inside, "not/there:\nnew\n\nthere:\nnew\nold\noldnewnew")
+    context
+        .stdout(&handle, "mkdir -p /tmp/there && printf old > /tmp/there/old")
+        .await?;
+    files(context)?
+        .upload(&handle, folder.path(), "/tmp/there")
+        .await?;
+    files(context)?
+        .upload(&handle, folder.path(), "/tmp/not/there")
+        .await?;
+    let inside = context
+        .stdout(
+            &handle,
+            "cd /tmp && ls there not/there && cat there/old there/new not/there/new",
+        )
+        .await?;
+    equal(
+        "the directories inside",
+        inside,
+        "not/there:\nnew\n\nthere:\nnew\nold\noldnewnew",
+    )
 }
 
 /// A path that ends in `/` means "into this directory", which is made (D13).
@@ -78,7 +105,11 @@ pub async fn a_path_that_ends_in_a_slash_is_a_directory(context: &Context) -> Ou
     let local = folder.path().join("file.txt");
     std::fs::write(&local, "into")?;
     files(context)?.upload(&handle, &local, "/tmp/into/this/").await?;
-    equal("the file inside", context.stdout(&handle, "cat /tmp/into/this/file.txt").await?, "into")
+    equal(
+        "the file inside",
+        context.stdout(&handle, "cat /tmp/into/this/file.txt").await?,
+        "into",
+    )
 }
 
 /// The capability copies single files, too.
@@ -88,7 +119,11 @@ pub async fn a_single_file_goes_both_ways(context: &Context) -> Outcome {
     let (local, back) = (folder.path().join("file"), folder.path().join("back/file"));
     std::fs::write(&local, "single")?;
     files(context)?.upload(&handle, &local, "/tmp/single").await?;
-    equal("the file inside", context.stdout(&handle, "cat /tmp/single").await?, "single")?;
+    equal(
+        "the file inside",
+        context.stdout(&handle, "cat /tmp/single").await?,
+        "single",
+    )?;
     files(context)?.download(&handle, "/tmp/single", &back).await?;
     equal_bytes("the file here", &std::fs::read(&back)?, b"single")
 }
@@ -103,10 +138,16 @@ pub async fn links_stay_links(context: &Context) -> Outcome {
     std::fs::write(planted.join("file"), "linked")?;
     std::os::unix::fs::symlink("file", planted.join("link"))?;
     files(context)?.upload(&handle, &planted, "/tmp/linked").await?;
-    let inside = context.stdout(&handle, "cd /tmp/linked && test -L link && cat link").await?;
+    let inside = context
+        .stdout(&handle, "cd /tmp/linked && test -L link && cat link")
+        .await?;
     equal("the link inside", inside, "linked")?;
     files(context)?.download(&handle, "/tmp/linked", &back).await?;
-    equal("the link here", std::fs::read_link(back.join("link"))?, Path::new("file"))
+    equal(
+        "the link here",
+        std::fs::read_link(back.join("link"))?,
+        Path::new("file"),
+    )
 }
 
 /// Stands in where there are no links.
@@ -121,8 +162,16 @@ pub async fn what_is_missing_is_told(context: &Context) -> Outcome {
     let folder = tempfile::tempdir()?;
     let missing = folder.path().join("missing");
     let not_found = ErrorKind::Path(PathProblem::NotFound);
-    refused_with("an upload of nothing", files(context)?.upload(&handle, &missing, "/tmp/x").await, not_found)?;
-    refused_with("a download of nothing", files(context)?.download(&handle, "/tmp/none", &missing).await, not_found)?;
+    refused_with(
+        "an upload of nothing",
+        files(context)?.upload(&handle, &missing, "/tmp/x").await,
+        not_found,
+    )?;
+    refused_with(
+        "a download of nothing",
+        files(context)?.download(&handle, "/tmp/none", &missing).await,
+        not_found,
+    )?;
     equal("the files here", std::fs::read_dir(folder.path())?.count(), 0)
 }
 

@@ -16,7 +16,10 @@ use super::{Context, Failure, Need, Outcome};
 const ENDPOINT: Need = Need::Capability(Capability::Endpoint);
 
 fn endpoints(context: &Context) -> Result<&dyn EndpointProvider, Failure> {
-    context.provider().as_endpoint().ok_or_else(|| Failure::new("the provider has lost the capability"))
+    context
+        .provider()
+        .as_endpoint()
+        .ok_or_else(|| Failure::new("the provider has lost the capability"))
 }
 
 /// Every declared port has an absolute URL of its own, the same each time (N5).
@@ -24,7 +27,10 @@ pub async fn declared_ports_have_urls_of_their_own(context: &Context) -> Outcome
     let handle = context.create(&context.spec().with_ports([8080, 8081])?).await?;
     let first = endpoints(context)?.endpoint(&handle, 8080).await?;
     let second = endpoints(context)?.endpoint(&handle, 8081).await?;
-    holds(format!("`{}` is an HTTP URL", first.endpoint()), first.endpoint().starts_with("http"))?;
+    holds(
+        format!("`{}` is an HTTP URL", first.endpoint()),
+        first.endpoint().starts_with("http"),
+    )?;
     holds("two ports have two URLs", first.endpoint() != second.endpoint())?;
     let again = endpoints(context)?.endpoint(&handle, 8080).await?;
     equal("the URL the second time", again.endpoint(), first.endpoint())
@@ -36,7 +42,10 @@ pub async fn two_sandboxes_may_declare_one_port(context: &Context) -> Outcome {
     let (first, second) = futures::future::try_join(context.create(&spec), context.create(&spec)).await?;
     let first = endpoints(context)?.endpoint(&first, 8080).await?;
     let second = endpoints(context)?.endpoint(&second, 8080).await?;
-    holds("two sandboxes have two URLs", first.endpoint() != second.endpoint())
+    holds(
+        "two sandboxes have two URLs",
+        first.endpoint() != second.endpoint(),
+    )
 }
 
 /// A port that was not declared is a wrong argument (N1).
@@ -44,18 +53,29 @@ pub async fn an_undeclared_port_is_refused(context: &Context) -> Outcome {
     let handle = context.create(&context.spec().with_ports([8080])?).await?;
     for port in [8081, 0] {
         let what = format!("the endpoint of port {port}");
-        refused_with(&what, endpoints(context)?.endpoint(&handle, port).await, ErrorKind::InvalidArgument)?;
+        refused_with(
+            &what,
+            endpoints(context)?.endpoint(&handle, port).await,
+            ErrorKind::InvalidArgument,
+        )?;
     }
     let without = context.sandbox().await?;
     let result = endpoints(context)?.endpoint(&without, 8080).await;
-    refused_with("an endpoint of a sandbox without ports", result, ErrorKind::InvalidArgument)
+    refused_with(
+        "an endpoint of a sandbox without ports",
+        result,
+        ErrorKind::InvalidArgument,
+    )
 }
 
 /// A removed sandbox has no endpoint (N2).
 pub async fn a_removed_sandbox_has_no_endpoint(context: &Context) -> Outcome {
     let handle = context.create(&context.spec().with_ports([8080])?).await?;
     context.provider().close(&handle).await?;
-    let error = refused("the endpoint of a removed sandbox", endpoints(context)?.endpoint(&handle, 8080).await)?;
+    let error = refused(
+        "the endpoint of a removed sandbox",
+        endpoints(context)?.endpoint(&handle, 8080).await,
+    )?;
     holds(
         format!("{:?} says that it is gone", error.kind()),
         matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Sandbox(_)),
@@ -68,20 +88,30 @@ pub async fn a_foreign_handle_has_no_endpoint(context: &Context) -> Outcome {
     let foreign = crate::provider::SandboxHandle::new(handle.sandbox_id().clone(), "some-other-provider")
         .with_ports(handle.ports().clone());
     let result = endpoints(context)?.endpoint(&foreign, 8080).await;
-    refused_with("an endpoint of a foreign handle", result, ErrorKind::ForeignHandle)
+    refused_with(
+        "an endpoint of a foreign handle",
+        result,
+        ErrorKind::ForeignHandle,
+    )
 }
 
 /// A server in the sandbox answers at the endpoint, each at its own.
 pub async fn a_server_answers_at_its_endpoint(context: &Context) -> Outcome {
     let handle = context.create(&context.spec().with_ports([8080, 8081])?).await?;
     for port in [8080, 8081] {
-        let line = format!("mkdir -p /tmp/{port} && cd /tmp/{port} && echo port {port} > index.html && {{ {} ; }} >/dev/null 2>&1 &", context.server(port));
+        let line = format!(
+            "mkdir -p /tmp/{port} && cd /tmp/{port} && echo port {port} > index.html && {{ {} ; }} >/dev/null 2>&1 &",
+            context.server(port)
+        );
         context.stdout(&handle, ExecOptions::new(line)).await?;
     }
     for port in [8080, 8081] {
         let endpoint = endpoints(context)?.endpoint(&handle, port).await?;
         let answer = fetch_when_up(endpoint.endpoint()).await?;
-        holds(format!("`{answer}` is the answer of port {port}"), answer.contains(&format!("port {port}")))?;
+        holds(
+            format!("`{answer}` is the answer of port {port}"),
+            answer.contains(&format!("port {port}")),
+        )?;
     }
     Ok(())
 }
@@ -103,7 +133,9 @@ async fn fetch_when_up(url: &str) -> Result<String, Failure> {
 
 async fn fetch(address: &str) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(address).await?;
-    stream.write_all(format!("GET /index.html HTTP/1.0\r\nHost: {address}\r\n\r\n").as_bytes()).await?;
+    stream
+        .write_all(format!("GET /index.html HTTP/1.0\r\nHost: {address}\r\n\r\n").as_bytes())
+        .await?;
     let mut answer = Vec::new();
     stream.take(64 * 1024).read_to_end(&mut answer).await?;
     Ok(String::from_utf8_lossy(&answer).into_owned())

@@ -23,8 +23,16 @@ pub async fn a_whole_life(context: &Context) -> Outcome {
     let outcome = live(&sandbox).await;
     sandbox.stop().await?;
     outcome?;
-    equal("the status after stop", sandbox.status().await?, SandboxStatus::Stopped)?;
-    refused_with("a command after stop", sandbox.exec("true").await, ErrorKind::Stopped)
+    equal(
+        "the status after stop",
+        sandbox.status().await?,
+        SandboxStatus::Stopped,
+    )?;
+    refused_with(
+        "a command after stop",
+        sandbox.exec("true").await,
+        ErrorKind::Stopped,
+    )
 }
 
 async fn live(sandbox: &AsyncSandbox) -> Outcome {
@@ -36,7 +44,11 @@ async fn live(sandbox: &AsyncSandbox) -> Outcome {
     let (local, back) = (folder.path().join("local"), folder.path().join("back"));
     std::fs::write(&local, "transferred")?;
     sandbox.upload(&local, "sub/file").await?;
-    equal("the file", sandbox.exec("cat /tmp/life/sub/file").await?.stdout().as_deref(), Some("transferred"))?;
+    equal(
+        "the file",
+        sandbox.exec("cat /tmp/life/sub/file").await?.stdout().as_deref(),
+        Some("transferred"),
+    )?;
     sandbox.download("sub/file", &back).await?;
     equal("the file here", std::fs::read_to_string(&back)?, "transferred")
 }
@@ -53,14 +65,20 @@ pub async fn a_scope_removes_its_sandbox(context: &Context) -> Outcome {
     .await;
     refused_with("the scope", outcome, ErrorKind::Conflict)?;
     let handle = handle.ok_or_else(|| Failure::new("a started sandbox has no handle"))?;
-    equal("the status after the scope", context.provider().status(&handle).await?, SandboxStatus::Stopped)
+    equal(
+        "the status after the scope",
+        context.provider().status(&handle).await?,
+        SandboxStatus::Stopped,
+    )
 }
 
 /// A dropped sandbox is removed in the background.
 pub async fn a_dropped_sandbox_is_removed(context: &Context) -> Outcome {
     let sandbox = AsyncSandbox::new(Arc::clone(context.provider())).with_spec(context.spec());
     sandbox.start().await?;
-    let handle = sandbox.handle().ok_or_else(|| Failure::new("a started sandbox has no handle"))?;
+    let handle = sandbox
+        .handle()
+        .ok_or_else(|| Failure::new("a started sandbox has no handle"))?;
     context.adopt(&handle);
     drop(sandbox);
     super::lifecycle::wait_for(context, &handle, SandboxStatus::Stopped).await

@@ -13,16 +13,28 @@ use super::{Context, Failure, Need, Outcome};
 /// A removed sandbox is stopped (T1).
 pub async fn a_removed_sandbox_is_stopped(context: &Context) -> Outcome {
     let handle = context.sandbox().await?;
-    equal("the status before", context.provider().status(&handle).await?, SandboxStatus::Running)?;
+    equal(
+        "the status before",
+        context.provider().status(&handle).await?,
+        SandboxStatus::Running,
+    )?;
     context.provider().close(&handle).await?;
-    equal("the status after", context.provider().status(&handle).await?, SandboxStatus::Stopped)
+    equal(
+        "the status after",
+        context.provider().status(&handle).await?,
+        SandboxStatus::Stopped,
+    )
 }
 
 /// Closing again succeeds, one after the other and at once (Q1).
 pub async fn closing_again_succeeds(context: &Context) -> Outcome {
     let handle = context.sandbox().await?;
     let provider = context.provider();
-    let (first, second, third) = tokio::join!(provider.close(&handle), provider.close(&handle), provider.close(&handle));
+    let (first, second, third) = tokio::join!(
+        provider.close(&handle),
+        provider.close(&handle),
+        provider.close(&handle)
+    );
     first.and(second).and(third)?;
     Ok(provider.close(&handle).await?)
 }
@@ -41,9 +53,16 @@ pub async fn a_command_in_a_removed_sandbox_says_so(context: &Context) -> Outcom
     let result = context.exec(&handle, "echo never").await?;
     equal("the code", result.return_code, 125)?;
     equal("the error type", result.error_type, Some(ExecErrorType::Sandbox))?;
-    equal("the reason", result.reason, Some(ExecReason::Sandbox(SandboxReason::Removed)))?;
+    equal(
+        "the reason",
+        result.reason,
+        Some(ExecReason::Sandbox(SandboxReason::Removed)),
+    )?;
     equal("standard output", result.stdout(), None)?;
-    holds("it is explained on standard error", result.stderr().is_some_and(|text| !text.is_empty()))
+    holds(
+        "it is explained on standard error",
+        result.stderr().is_some_and(|text| !text.is_empty()),
+    )
 }
 
 /// Files of a removed sandbox are an error that says so.
@@ -51,11 +70,26 @@ pub async fn files_of_a_removed_sandbox_are_an_error(context: &Context) -> Outco
     let handle = context.sandbox().await?;
     context.provider().close(&handle).await?;
     let local = tempfile::NamedTempFile::new()?;
-    let upload = refused("an upload", context.upload(&handle, local.path(), "/tmp/file").await)?;
-    let download = refused("a download", context.provider().download_file(&handle, "/etc/passwd", local.path()).await)?;
+    let upload = refused(
+        "an upload",
+        context.upload(&handle, local.path(), "/tmp/file").await,
+    )?;
+    let download = refused(
+        "a download",
+        context
+            .provider()
+            .download_file(&handle, "/etc/passwd", local.path())
+            .await,
+    )?;
     for error in [upload, download] {
-        let says_so = matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Sandbox(SandboxReason::Removed));
-        holds(format!("{:?} says that the sandbox is gone", error.kind()), says_so)?;
+        let says_so = matches!(
+            error.kind(),
+            ErrorKind::NotFound | ErrorKind::Sandbox(SandboxReason::Removed)
+        );
+        holds(
+            format!("{:?} says that the sandbox is gone", error.kind()),
+            says_so,
+        )?;
     }
     Ok(())
 }
@@ -82,14 +116,24 @@ pub async fn closing_ends_running_commands(context: &Context) -> Outcome {
 /// A sandbox whose main process has ended is stopped; commands say that it does not run; closing works (D6, D7).
 pub async fn a_main_process_that_ended_is_told(context: &Context) -> Outcome {
     let line = "until test -e /tmp/end; do sleep 1; done; echo bye; exit 3";
-    let handle = context.create(&context.spec().with_entrypoint(["sh", "-c", line])).await?;
-    equal("the status before", context.provider().status(&handle).await?, SandboxStatus::Running)?;
+    let handle = context
+        .create(&context.spec().with_entrypoint(["sh", "-c", line]))
+        .await?;
+    equal(
+        "the status before",
+        context.provider().status(&handle).await?,
+        SandboxStatus::Running,
+    )?;
     context.stdout(&handle, "touch /tmp/end").await?;
     wait_for(context, &handle, SandboxStatus::Stopped).await?;
     let result = context.exec(&handle, "echo never").await?;
     equal("the code", result.return_code, 125)?;
     equal("the error type", result.error_type, Some(ExecErrorType::Sandbox))?;
-    equal("the reason", result.reason, Some(ExecReason::Sandbox(SandboxReason::NotRunning)))?;
+    equal(
+        "the reason",
+        result.reason,
+        Some(ExecReason::Sandbox(SandboxReason::NotRunning)),
+    )?;
     Ok(context.provider().close(&handle).await?)
 }
 
@@ -115,12 +159,28 @@ pub async fn a_foreign_handle_is_refused(context: &Context) -> Outcome {
     let provider = context.provider();
     let local = tempfile::NamedTempFile::new()?;
     let kind = ErrorKind::ForeignHandle;
-    refused_with("exec", provider.exec(&foreign, ExecOptions::new("true")).await, kind)?;
-    refused_with("upload", provider.upload_file(&foreign, local.path(), "/tmp/file").await, kind)?;
-    refused_with("download", provider.download_file(&foreign, "/tmp/file", local.path()).await, kind)?;
+    refused_with(
+        "exec",
+        provider.exec(&foreign, ExecOptions::new("true")).await,
+        kind,
+    )?;
+    refused_with(
+        "upload",
+        provider.upload_file(&foreign, local.path(), "/tmp/file").await,
+        kind,
+    )?;
+    refused_with(
+        "download",
+        provider.download_file(&foreign, "/tmp/file", local.path()).await,
+        kind,
+    )?;
     refused_with("status", provider.status(&foreign).await, kind)?;
     refused_with("close", provider.close(&foreign).await, kind)?;
-    equal("the status of the real one", provider.status(&handle).await?, SandboxStatus::Running)
+    equal(
+        "the status of the real one",
+        provider.status(&handle).await?,
+        SandboxStatus::Running,
+    )
 }
 
 /// A handle with the provider's name but without its private part is an error, and no panic.

@@ -14,7 +14,10 @@ use crate::spec::SandboxSpec;
 use super::{Case, Context, Failure, Need, Outcome, Skip, Survey, cases, check};
 
 fn context(provider: &Arc<Scripted>) -> Context {
-    Context::new(Arc::clone(provider) as Arc<dyn SandboxProvider>, SandboxSpec::default())
+    Context::new(
+        Arc::clone(provider) as Arc<dyn SandboxProvider>,
+        SandboxSpec::default(),
+    )
 }
 
 async fn passes(context: &Context) -> Outcome {
@@ -46,20 +49,29 @@ fn every_case_has_a_name_of_its_own() {
     let names: Vec<String> = cases().iter().map(ToString::to_string).collect();
     let distinct: HashSet<&String> = names.iter().collect();
     assert_eq!(distinct.len(), names.len());
-    assert!(names.contains(&"exec::exit_codes_are_exact".to_owned()), "{names:?}");
+    assert!(
+        names.contains(&"exec::exit_codes_are_exact".to_owned()),
+        "{names:?}"
+    );
 }
 
 #[tokio::test]
 async fn a_case_that_passes_removes_what_it_made() {
     let provider = Scripted::new();
-    case(|context| passes(context).boxed()).run(&context(&provider)).await.unwrap();
+    case(|context| passes(context).boxed())
+        .run(&context(&provider))
+        .await
+        .unwrap();
     assert_eq!(provider.closes(), 1);
 }
 
 #[tokio::test]
 async fn a_case_that_fails_says_why_and_removes_what_it_made() {
     let provider = Scripted::new();
-    let failure = case(|context| fails(context).boxed()).run(&context(&provider)).await.unwrap_err();
+    let failure = case(|context| fails(context).boxed())
+        .run(&context(&provider))
+        .await
+        .unwrap_err();
     assert_eq!(failure.to_string(), "the answer is 41 and must be 42");
     assert_eq!(provider.closes(), 1);
 }
@@ -67,7 +79,10 @@ async fn a_case_that_fails_says_why_and_removes_what_it_made() {
 #[tokio::test]
 async fn a_case_that_panics_is_a_failure_and_removes_what_it_made() {
     let provider = Scripted::new();
-    let failure = case(|context| panics(context).boxed()).run(&context(&provider)).await.unwrap_err();
+    let failure = case(|context| panics(context).boxed())
+        .run(&context(&provider))
+        .await
+        .unwrap_err();
     assert_eq!(failure.to_string(), "the case panicked: on purpose");
     assert_eq!(provider.closes(), 1);
 }
@@ -76,7 +91,10 @@ async fn a_case_that_panics_is_a_failure_and_removes_what_it_made() {
 async fn a_case_that_hangs_is_a_failure_and_removes_what_it_made() {
     let provider = Scripted::new();
     let context = context(&provider).with_deadline(Duration::from_millis(50));
-    let failure = case(|context| hangs(context).boxed()).run(&context).await.unwrap_err();
+    let failure = case(|context| hangs(context).boxed())
+        .run(&context)
+        .await
+        .unwrap_err();
     assert!(failure.to_string().contains("did not end in 50ms"), "{failure}");
     assert_eq!(provider.closes(), 1);
 }
@@ -96,7 +114,9 @@ async fn a_case_that_is_dropped_has_its_sandboxes_removed_in_the_background() {
         }
     }
     let closed = |call: &Call| matches!(call, Call::Close(_));
-    tokio::time::timeout(DEADLINE, provider.reached(closed)).await.unwrap();
+    tokio::time::timeout(DEADLINE, provider.reached(closed))
+        .await
+        .unwrap();
     assert_eq!(provider.closes(), 1);
 }
 
@@ -112,7 +132,10 @@ async fn a_case_that_leaves_something_is_a_failure() {
     });
     let mut context = context(&Scripted::new()).with_survey(survey);
     context.settle = Duration::from_millis(50);
-    let failure = case(|context| passes(context).boxed()).run(&context).await.unwrap_err();
+    let failure = case(|context| passes(context).boxed())
+        .run(&context)
+        .await
+        .unwrap_err();
     assert!(failure.to_string().contains("a container"), "{failure}");
 }
 
@@ -121,7 +144,10 @@ async fn a_failure_of_the_clean_up_is_told() {
     let provider = Scripted::new();
     let step = Step::Fail(ErrorKind::Unavailable);
     provider.script(Operation::Close, [step]);
-    let failure = case(|context| passes(context).boxed()).run(&context(&provider)).await.unwrap_err();
+    let failure = case(|context| passes(context).boxed())
+        .run(&context(&provider))
+        .await
+        .unwrap_err();
     assert!(failure.to_string().contains("cleaning up"), "{failure}");
 }
 
@@ -129,12 +155,22 @@ async fn a_failure_of_the_clean_up_is_told() {
 fn what_can_not_be_run_says_why() {
     let all = context(&Scripted::new());
     let none = context(&Scripted::with(Capabilities::None));
-    let needing = |need| Case::new("theme", "name", Some(need), |_| async { Err(Failure::new("not run")) }.boxed());
+    let needing = |need| {
+        Case::new("theme", "name", Some(need), |_| {
+            async { Err(Failure::new("not run")) }.boxed()
+        })
+    };
     let files = needing(Need::Capability(Capability::Files));
     assert_eq!(files.skip(&all), None);
     assert_eq!(files.skip(&none), Some(Skip::Lacks(Capability::Files)));
-    assert_eq!(Skip::Lacks(Capability::Files).to_string(), "the provider has no directories");
-    assert_eq!(needing(Need::Server).skip(&none), Some(Skip::Lacks(Capability::Endpoint)));
+    assert_eq!(
+        Skip::Lacks(Capability::Files).to_string(),
+        "the provider has no directories"
+    );
+    assert_eq!(
+        needing(Need::Server).skip(&none),
+        Some(Skip::Lacks(Capability::Endpoint))
+    );
     for need in [Need::Image, Need::User, Need::Server, Need::Survey] {
         assert_eq!(needing(need).skip(&all), Some(Skip::NotGiven(need)));
     }
@@ -152,7 +188,12 @@ fn what_can_not_be_run_says_why() {
 #[test]
 fn differing_bytes_are_shown_where_they_differ() {
     check::equal_bytes("x", b"same", b"same").unwrap();
-    let text = check::equal_bytes("x", b"abcdef", b"abcXef").unwrap_err().to_string();
-    assert!(text.contains("from byte 3") && text.contains("`def`") && text.contains("`Xef`"), "{text}");
+    let text = check::equal_bytes("x", b"abcdef", b"abcXef")
+        .unwrap_err()
+        .to_string();
+    assert!(
+        text.contains("from byte 3") && text.contains("`def`") && text.contains("`Xef`"),
+        "{text}"
+    );
     check::equal_bytes("x", b"ab", b"abc").unwrap_err();
 }

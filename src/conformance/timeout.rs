@@ -21,19 +21,42 @@ pub async fn a_timeout_is_125_and_keeps_what_was_printed(context: &Context) -> O
     equal("the code", result.return_code, 125)?;
     equal("the error type", result.error_type, Some(ExecErrorType::Timeout))?;
     equal("standard output", result.stdout(), None)?;
-    equal("the partial output", result.partial_stdout().as_deref(), Some("printed\n"))?;
-    equal("the partial error output", result.partial_stderr().as_deref(), Some("warned\n"))?;
+    equal(
+        "the partial output",
+        result.partial_stdout().as_deref(),
+        Some("printed\n"),
+    )?;
+    equal(
+        "the partial error output",
+        result.partial_stderr().as_deref(),
+        Some("warned\n"),
+    )?;
     let text = result.stderr().unwrap_or_default();
-    holds("the reason is told, without values", !text.is_empty() && !text.contains("hunter2"))?;
-    holds(format!("it takes 2 to 20 s ({took:?})"), (2..20).contains(&took.as_secs()))?;
-    equal("the output afterwards", context.stdout(&handle, "echo usable").await?, "usable\n")
+    holds(
+        "the reason is told, without values",
+        !text.is_empty() && !text.contains("hunter2"),
+    )?;
+    holds(
+        format!("it takes 2 to 20 s ({took:?})"),
+        (2..20).contains(&took.as_secs()),
+    )?;
+    equal(
+        "the output afterwards",
+        context.stdout(&handle, "echo usable").await?,
+        "usable\n",
+    )
 }
 
 /// After a timeout no process of the command is left (D3).
 pub async fn a_timeout_kills_the_commands_processes(context: &Context) -> Outcome {
     let handle = context.sandbox().await?;
     let line = "sleep 98761 & sh -c 'sleep 98762 & sleep 98763' & sleep 98764";
-    let result = context.exec(&handle, ExecOptions::new(line).with_timeout(Duration::from_secs(2))).await?;
+    let result = context
+        .exec(
+            &handle,
+            ExecOptions::new(line).with_timeout(Duration::from_secs(2)),
+        )
+        .await?;
     equal("the error type", result.error_type, Some(ExecErrorType::Timeout))?;
     // A pattern that does not match this command's own line.
     let find = "for file in /proc/[0-9]*/cmdline; do tr '\\000' ' ' < $file; echo; done 2>/dev/null | grep 'sleep 9876[1-4]'; true";
@@ -43,7 +66,11 @@ pub async fn a_timeout_kills_the_commands_processes(context: &Context) -> Outcom
 /// A command that ends in time is not touched, and `Never` is no limit (D1).
 pub async fn a_command_in_time_is_ordinary(context: &Context) -> Outcome {
     let handle = context.sandbox().await?;
-    for timeout in [ExecTimeout::After(Duration::from_secs(60)), ExecTimeout::Never, ExecTimeout::Default] {
+    for timeout in [
+        ExecTimeout::After(Duration::from_secs(60)),
+        ExecTimeout::Never,
+        ExecTimeout::Default,
+    ] {
         let options = ExecOptions::new("sleep 1; echo done").with_timeout(timeout);
         equal("the output", context.stdout(&handle, options).await?, "done\n")?;
     }
@@ -54,7 +81,11 @@ pub async fn a_command_in_time_is_ordinary(context: &Context) -> Outcome {
 pub async fn a_timeout_of_zero_is_refused(context: &Context) -> Outcome {
     let handle = context.sandbox().await?;
     let options = ExecOptions::new("true").with_timeout(Duration::ZERO);
-    refused_with("a zero timeout", context.exec(&handle, options).await, ErrorKind::InvalidArgument)
+    refused_with(
+        "a zero timeout",
+        context.exec(&handle, options).await,
+        ErrorKind::InvalidArgument,
+    )
 }
 
 cases!("timeout":

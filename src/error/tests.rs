@@ -116,10 +116,17 @@ fn d37_image_problems_are_told_apart() {
 
 #[test]
 fn d37_only_a_failed_create_is_a_create_failure() {
-    let failures: Vec<ErrorKind> = KINDS.into_iter().filter(|kind| kind.is_create_failure()).collect();
+    let failures: Vec<ErrorKind> = KINDS
+        .into_iter()
+        .filter(|kind| kind.is_create_failure())
+        .collect();
     assert_eq!(
         failures,
-        [ErrorKind::CreateFailed, ErrorKind::NotReady, ErrorKind::Image(ImageProblem::Offline)]
+        [
+            ErrorKind::CreateFailed,
+            ErrorKind::NotReady,
+            ErrorKind::Image(ImageProblem::Offline)
+        ]
     );
 }
 
@@ -129,14 +136,21 @@ fn d37_only_an_engine_that_is_away_is_retryable_by_itself() {
         let error = Error::new(kind, Operation::Exec, "text");
         assert_eq!(error.is_retryable(), kind == ErrorKind::Unavailable, "{kind:?}");
     }
-    assert!(Error::new(ErrorKind::Timeout, Operation::Exec, "text").with_retryable(true).is_retryable());
+    assert!(
+        Error::new(ErrorKind::Timeout, Operation::Exec, "text")
+            .with_retryable(true)
+            .is_retryable()
+    );
 }
 
 #[test]
 fn d37_an_unsupported_capability_names_the_provider() {
     let error = Error::unsupported(Operation::Endpoint, "local", "endpoints");
     assert_eq!(error.kind(), ErrorKind::Unsupported);
-    assert_eq!(error.to_string(), "resolve endpoint: provider `local` does not support endpoints");
+    assert_eq!(
+        error.to_string(),
+        "resolve endpoint: provider `local` does not support endpoints"
+    );
 }
 
 #[test]

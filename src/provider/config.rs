@@ -97,6 +97,9 @@ pub fn config_from_yaml(text: &str) -> Result<Value> {
     // JSON's value keeps the last of two equal keys without a word; YAML's own refuses them.
     let checked: serde_yaml::Result<serde_yaml::Value> = serde_yaml::from_str(text);
     checked.and_then(|_| serde_yaml::from_str(text)).map_err(|error| {
-        Error::invalid(Operation::Configure, format!("the configuration is not valid YAML: {error}"))
+        Error::invalid(
+            Operation::Configure,
+            format!("the configuration is not valid YAML: {error}"),
+        )
     })
 }

@@ -17,7 +17,10 @@ use crate::spec::SandboxSpec;
 use super::AsyncSandbox;
 
 fn spec() -> SandboxSpec {
-    SandboxSpec::new("image").with_workdir("/work").with_ports([8000, 8001]).expect("the ports are right")
+    SandboxSpec::new("image")
+        .with_workdir("/work")
+        .with_ports([8000, 8001])
+        .expect("the ports are right")
 }
 
 fn shared(provider: &Arc<Scripted>) -> AsyncSandbox {

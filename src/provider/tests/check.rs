@@ -7,7 +7,10 @@ use crate::spec::Mapping;
 use super::invalid;
 
 fn options(names: &[&str]) -> Mapping {
-    names.iter().map(|name| ((*name).to_owned(), json!("hunter2"))).collect()
+    names
+        .iter()
+        .map(|name| ((*name).to_owned(), json!("hunter2")))
+        .collect()
 }
 
 #[test]
@@ -20,7 +23,12 @@ fn d10_known_options_pass() {
 #[test]
 fn d10_unknown_options_are_all_named_with_the_allowed_ones() {
     let given = options(&["zeta", "platform", "alpha"]);
-    let text = invalid(check_provider_options(Operation::Create, "option", &given, &["pull_policy", "platform"]));
+    let text = invalid(check_provider_options(
+        Operation::Create,
+        "option",
+        &given,
+        &["pull_policy", "platform"],
+    ));
     assert!(text.contains("`alpha`, `zeta`"), "{text}");
     assert!(text.contains("allowed are platform, pull_policy"), "{text}");
     assert!(!text.contains("hunter2"), "{text}");
@@ -29,7 +37,12 @@ fn d10_unknown_options_are_all_named_with_the_allowed_ones() {
 #[test]
 fn d10_names_are_matched_exactly_and_shown_escaped() {
     for wrong in ["Platform", "platform ", "plat\nform", ""] {
-        let text = invalid(check_provider_options(Operation::Create, "option", &options(&[wrong]), &["platform"]));
+        let text = invalid(check_provider_options(
+            Operation::Create,
+            "option",
+            &options(&[wrong]),
+            &["platform"],
+        ));
         assert_eq!(text.lines().count(), 2, "one line and its hint: {text}");
     }
 }

@@ -33,7 +33,10 @@ fn g05_null_settings_are_no_settings() {
 fn g05_settings_must_be_a_map() {
     for wrong in [json!([]), json!("fast"), json!(1), json!(false)] {
         let text = invalid(ConfigBlock::from_value(&json!({ "docker": wrong.clone() })));
-        assert!(text.contains("`docker`") && text.contains("map"), "{wrong}: {text}");
+        assert!(
+            text.contains("`docker`") && text.contains("map"),
+            "{wrong}: {text}"
+        );
     }
 }
 
@@ -54,8 +57,13 @@ fn a_blocks_debug_text_holds_no_values() {
 
 #[test]
 fn yaml_is_read_with_its_types() {
-    let value = config_from_yaml("docker:\n  exec: {default_timeout_s: 60, exec_shell: null}\n  host: \"1\"\n").unwrap();
-    assert_eq!(value, json!({"docker": {"exec": {"default_timeout_s": 60, "exec_shell": null}, "host": "1"}}));
+    let value =
+        config_from_yaml("docker:\n  exec: {default_timeout_s: 60, exec_shell: null}\n  host: \"1\"\n")
+            .unwrap();
+    assert_eq!(
+        value,
+        json!({"docker": {"exec": {"default_timeout_s": 60, "exec_shell": null}, "host": "1"}})
+    );
     assert_eq!(config_from_yaml("").unwrap(), Value::Null);
 }
 

@@ -16,7 +16,10 @@ fn a_handle_gives_its_provider_its_private_part() {
     assert_eq!(handle.sandbox_id().as_str(), "box-1");
     assert_eq!(handle.provider_name(), "docker");
     assert_eq!(handle.ports().as_slice(), [80]);
-    assert_eq!(handle.raw_for::<Secret>("docker", Operation::Exec).unwrap().0, "hunter2");
+    assert_eq!(
+        handle.raw_for::<Secret>("docker", Operation::Exec).unwrap().0,
+        "hunter2"
+    );
     assert_eq!(handle.clone().raw::<Secret>().unwrap().0, "hunter2");
     assert!(handle.raw::<String>().is_none());
 }
@@ -25,7 +28,10 @@ fn a_handle_gives_its_provider_its_private_part() {
 fn a_handle_of_another_provider_is_an_error_that_names_both() {
     for error in [
         handle().check_provider("local", Operation::Close).unwrap_err(),
-        handle().raw_for::<Secret>("local", Operation::Close).err().unwrap(),
+        handle()
+            .raw_for::<Secret>("local", Operation::Close)
+            .err()
+            .unwrap(),
     ] {
         assert_eq!(error.kind(), ErrorKind::ForeignHandle);
         assert_eq!(error.operation(), Operation::Close);
@@ -42,7 +48,14 @@ fn a_handle_without_the_private_part_is_an_error_and_no_panic() {
     let error = bare.raw_for::<Secret>("docker", Operation::Exec).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::ForeignHandle);
     let other = bare.with_raw(1u8);
-    assert_eq!(other.raw_for::<Secret>("docker", Operation::Exec).err().unwrap().kind(), ErrorKind::ForeignHandle);
+    assert_eq!(
+        other
+            .raw_for::<Secret>("docker", Operation::Exec)
+            .err()
+            .unwrap()
+            .kind(),
+        ErrorKind::ForeignHandle
+    );
 }
 
 #[test]

@@ -43,7 +43,13 @@ fn g01_a_taken_name_is_refused_unless_it_is_to_be_replaced() {
     create_provider(&json!({ name: {} })).unwrap();
     register_provider(name, second, OnExisting::Replace).unwrap();
     create_provider(&json!({ name: {} })).unwrap();
-    assert_eq!((first_made.load(Ordering::Relaxed), second_made.load(Ordering::Relaxed)), (1, 1));
+    assert_eq!(
+        (
+            first_made.load(Ordering::Relaxed),
+            second_made.load(Ordering::Relaxed)
+        ),
+        (1, 1)
+    );
 }
 
 #[test]
@@ -73,7 +79,10 @@ fn g03_the_list_is_sorted_unique_and_has_every_source() {
     sorted.dedup();
     assert_eq!(listed, sorted);
     for name in ["docker", "g03-a", "g03-b"] {
-        assert!(listed.iter().any(|listed| listed == name), "{name} is not in {listed:?}");
+        assert!(
+            listed.iter().any(|listed| listed == name),
+            "{name} is not in {listed:?}"
+        );
     }
 }
 
@@ -81,7 +90,11 @@ fn g03_the_list_is_sorted_unique_and_has_every_source() {
 fn g05_the_factory_gets_the_settings_and_its_error_comes_through() {
     let factory: ProviderFactory = Arc::new(|settings| {
         assert_eq!(settings.get("depth"), Some(&json!(3)));
-        Err(Error::new(ErrorKind::Unavailable, Operation::Connect, "from the factory"))
+        Err(Error::new(
+            ErrorKind::Unavailable,
+            Operation::Connect,
+            "from the factory",
+        ))
     });
     register_provider("g05-failing", factory, OnExisting::Refuse).unwrap();
     let error = create_provider(&json!({"g05-failing": {"depth": 3}})).unwrap_err();
@@ -103,7 +116,11 @@ fn g05_null_settings_reach_the_factory_as_an_empty_map() {
 fn g05_a_wrong_block_makes_no_provider() {
     let (factory, made) = counting();
     register_provider("g05-wrong", factory, OnExisting::Refuse).unwrap();
-    for wrong in [json!({"g05-wrong": []}), json!({"g05-wrong": {}, "docker": {}}), json!("g05-wrong")] {
+    for wrong in [
+        json!({"g05-wrong": []}),
+        json!({"g05-wrong": {}, "docker": {}}),
+        json!("g05-wrong"),
+    ] {
         invalid(create_provider(&wrong));
     }
     assert_eq!(made.load(Ordering::Relaxed), 0);

@@ -10,7 +10,8 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::provider::{
-    EndpointProvider, ExecSession, FilesProvider, InspectProvider, SandboxHandle, SandboxProvider, SpawnProvider,
+    EndpointProvider, ExecSession, FilesProvider, InspectProvider, SandboxHandle, SandboxProvider,
+    SpawnProvider,
 };
 use crate::spec::{
     ExecOptions, ExecPath, ExecResult, SandboxDetail, SandboxEndpoint, SandboxId, SandboxSpec, SandboxStatus,
@@ -94,12 +95,21 @@ impl Scripted {
     }
 
     pub(crate) fn with(capabilities: Capabilities) -> Arc<Self> {
-        Arc::new(Self { calls: watch::Sender::new(Vec::new()), script: Mutex::default(), capabilities })
+        Arc::new(Self {
+            calls: watch::Sender::new(Vec::new()),
+            script: Mutex::default(),
+            capabilities,
+        })
     }
 
     /// Sets what the next calls of an operation do.
     pub(crate) fn script(&self, operation: Operation, steps: impl IntoIterator<Item = Step>) {
-        self.script.lock().unwrap().entry(operation).or_default().extend(steps);
+        self.script
+            .lock()
+            .unwrap()
+            .entry(operation)
+            .or_default()
+            .extend(steps);
     }
 
     pub(crate) fn calls(&self) -> Vec<Call> {
@@ -136,7 +146,12 @@ impl Scripted {
     }
 
     async fn step(&self, operation: Operation) -> Result<()> {
-        let step = self.script.lock().unwrap().get_mut(&operation).and_then(VecDeque::pop_front);
+        let step = self
+            .script
+            .lock()
+            .unwrap()
+            .get_mut(&operation)
+            .and_then(VecDeque::pop_front);
         match step.unwrap_or(Step::Succeed) {
             Step::Succeed => Ok(()),
             Step::Fail(kind) => Err(Error::new(kind, operation, "the script says so")),
@@ -170,7 +185,8 @@ impl SandboxProvider for Scripted {
         std::mem::forget(undo);
         outcome?;
         let number = self.count(|call| matches!(call, Call::Create(_)));
-        Ok(SandboxHandle::new(SandboxId::new(format!("box-{number}"))?, NAME).with_ports(spec.ports().clone()))
+        Ok(SandboxHandle::new(SandboxId::new(format!("box-{number}"))?, NAME)
+            .with_ports(spec.ports().clone()))
     }
 
     async fn exec(&self, _handle: &SandboxHandle, options: ExecOptions) -> Result<ExecResult> {
@@ -227,7 +243,11 @@ impl SandboxProvider for Scripted {
 impl SpawnProvider for Scripted {
     async fn spawn(&self, _handle: &SandboxHandle, options: ExecOptions) -> Result<Box<dyn ExecSession>> {
         self.note(Call::Spawn(Seen::from(&options)));
-        Err(Error::new(ErrorKind::Internal, Operation::Spawn, "scripted sessions do not exist"))
+        Err(Error::new(
+            ErrorKind::Internal,
+            Operation::Spawn,
+            "scripted sessions do not exist",
+        ))
     }
 }
 
@@ -245,7 +265,12 @@ impl InspectProvider for Scripted {
     async fn inspect(&self, handle: &SandboxHandle) -> Result<SandboxDetail> {
         self.note(Call::Inspect);
         self.step(Operation::Inspect).await?;
-        Ok(SandboxDetail::new(handle.sandbox_id().clone(), NAME, SandboxStatus::Running, ExecPath::Engine))
+        Ok(SandboxDetail::new(
+            handle.sandbox_id().clone(),
+            NAME,
+            SandboxStatus::Running,
+            ExecPath::Engine,
+        ))
     }
 }
 

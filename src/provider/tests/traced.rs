@@ -24,13 +24,40 @@ async fn every_call_reaches_the_inner_provider_once() {
     outer.exec(&handle, options()).await.unwrap();
     let file = tempfile::NamedTempFile::new().unwrap();
     outer.upload_file(&handle, file.path(), "/up").await.unwrap();
-    outer.download_file(&handle, "/down", Path::new("down")).await.unwrap();
+    outer
+        .download_file(&handle, "/down", Path::new("down"))
+        .await
+        .unwrap();
     assert_eq!(outer.status(&handle).await.unwrap(), SandboxStatus::Paused);
-    outer.as_spawn().unwrap().spawn(&handle, options()).await.unwrap_err();
-    assert_eq!(outer.as_endpoint().unwrap().endpoint(&handle, 80).await.unwrap().endpoint(), "http://127.0.0.1:80");
+    outer
+        .as_spawn()
+        .unwrap()
+        .spawn(&handle, options())
+        .await
+        .unwrap_err();
+    assert_eq!(
+        outer
+            .as_endpoint()
+            .unwrap()
+            .endpoint(&handle, 80)
+            .await
+            .unwrap()
+            .endpoint(),
+        "http://127.0.0.1:80"
+    );
     outer.as_inspect().unwrap().inspect(&handle).await.unwrap();
-    outer.as_files().unwrap().upload(&handle, Path::new("dir"), "/dir").await.unwrap();
-    outer.as_files().unwrap().download(&handle, "/dir", Path::new("dir")).await.unwrap();
+    outer
+        .as_files()
+        .unwrap()
+        .upload(&handle, Path::new("dir"), "/dir")
+        .await
+        .unwrap();
+    outer
+        .as_files()
+        .unwrap()
+        .download(&handle, "/dir", Path::new("dir"))
+        .await
+        .unwrap();
     outer.close(&handle).await.unwrap();
     outer.aclose().await.unwrap();
     let seen = Seen::from(&options());
@@ -57,7 +84,12 @@ async fn every_call_reaches_the_inner_provider_once() {
 async fn errors_come_through_unchanged() {
     let (inner, outer) = pair();
     let handle = SandboxHandle::new(SandboxId::new("box-1").unwrap(), NAME);
-    for operation in [Operation::Create, Operation::Exec, Operation::Close, Operation::Stop] {
+    for operation in [
+        Operation::Create,
+        Operation::Exec,
+        Operation::Close,
+        Operation::Stop,
+    ] {
         inner.script(operation, [Step::Fail(ErrorKind::Conflict)]);
     }
     let errors = [

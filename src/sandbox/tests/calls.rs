@@ -70,10 +70,18 @@ async fn l14_options_reach_the_provider_unchanged() {
     let provider = Scripted::new();
     let sandbox = shared(&provider);
     sandbox.start().await.unwrap();
-    let options =
-        || ExecOptions::new("id").with_cwd("/else").with_env("B", "2").with_env("A", "1").with_user("alice");
+    let options = || {
+        ExecOptions::new("id")
+            .with_cwd("/else")
+            .with_env("B", "2")
+            .with_env("A", "1")
+            .with_user("alice")
+    };
     sandbox.exec_with(options()).await.unwrap();
-    sandbox.exec_with(options().with_timeout(ExecTimeout::Never)).await.unwrap();
+    sandbox
+        .exec_with(options().with_timeout(ExecTimeout::Never))
+        .await
+        .unwrap();
     sandbox.spawn(options()).await.unwrap_err();
     let seen = |timeout| Seen {
         cwd: Some("/else".to_owned()),
@@ -105,13 +113,25 @@ async fn l14_a_wrong_argument_is_refused_before_the_provider_is_called() {
     let provider = Scripted::new();
     let sandbox = shared(&provider);
     sandbox.start().await.unwrap();
-    for wrong in [ExecOptions::new(Vec::<String>::new()), ExecOptions::new("a\0"), ExecOptions::new("a").with_env("=", "")]
-    {
+    for wrong in [
+        ExecOptions::new(Vec::<String>::new()),
+        ExecOptions::new("a\0"),
+        ExecOptions::new("a").with_env("=", ""),
+    ] {
         assert_eq!(kind(sandbox.exec_with(wrong).await), ErrorKind::InvalidArgument);
     }
-    assert_eq!(kind(sandbox.spawn(ExecOptions::new("a\0")).await), ErrorKind::InvalidArgument);
-    assert_eq!(kind(sandbox.upload("local", "").await), ErrorKind::InvalidArgument);
-    assert_eq!(kind(sandbox.download("a\0", "local").await), ErrorKind::InvalidArgument);
+    assert_eq!(
+        kind(sandbox.spawn(ExecOptions::new("a\0")).await),
+        ErrorKind::InvalidArgument
+    );
+    assert_eq!(
+        kind(sandbox.upload("local", "").await),
+        ErrorKind::InvalidArgument
+    );
+    assert_eq!(
+        kind(sandbox.download("a\0", "local").await),
+        ErrorKind::InvalidArgument
+    );
     assert_eq!(provider.calls().len(), 1);
 }
 
@@ -136,7 +156,10 @@ async fn d13_relative_remote_paths_are_relative_to_the_specs_directory_else_to_t
         sandbox.download(given, "local").await.unwrap();
         assert_eq!(
             provider.calls()[1..],
-            [Call::Upload(told.to_owned(), "local".to_owned()), Call::Download(told.to_owned())],
+            [
+                Call::Upload(told.to_owned(), "local".to_owned()),
+                Call::Download(told.to_owned())
+            ],
             "{workdir:?} {given}"
         );
     }
@@ -153,7 +176,10 @@ async fn d13_without_the_capability_files_go_one_by_one() {
     sandbox.download("a", "local").await.unwrap();
     assert_eq!(
         provider.calls()[1..],
-        [Call::Upload("/work/a".to_owned(), "text".to_owned()), Call::Download("/work/a".to_owned())]
+        [
+            Call::Upload("/work/a".to_owned(), "text".to_owned()),
+            Call::Download("/work/a".to_owned())
+        ]
     );
 }
 
@@ -164,7 +190,10 @@ async fn a_missing_capability_is_told_before_anything_is_started() {
     assert!(!sandbox.supports(Capability::Inspect));
     assert!(sandbox.capabilities().is_empty());
     assert_eq!(kind(sandbox.inspect().await), ErrorKind::Unsupported);
-    assert_eq!(kind(sandbox.spawn(ExecOptions::new("true")).await), ErrorKind::Unsupported);
+    assert_eq!(
+        kind(sandbox.spawn(ExecOptions::new("true")).await),
+        ErrorKind::Unsupported
+    );
     assert!(shared(&Scripted::new()).supports(Capability::Inspect));
 }
 
@@ -173,7 +202,12 @@ async fn errors_of_the_provider_come_through() {
     let provider = Scripted::new();
     let sandbox = shared(&provider);
     sandbox.start().await.unwrap();
-    for operation in [Operation::Exec, Operation::Upload, Operation::Download, Operation::Inspect] {
+    for operation in [
+        Operation::Exec,
+        Operation::Upload,
+        Operation::Download,
+        Operation::Inspect,
+    ] {
         provider.script(operation, [Step::Fail(ErrorKind::Conflict)]);
     }
     assert_eq!(kind(sandbox.exec("true").await), ErrorKind::Conflict);

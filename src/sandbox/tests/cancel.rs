@@ -45,9 +45,18 @@ async fn l07_cancelled_start_during_the_second_upload_closes_exactly_once() {
     let provider = Scripted::new();
     provider.script(Operation::Upload, [Step::Succeed, Step::blocked().0]);
     let sandbox = shared(&provider);
-    cancel_start_at(&sandbox, &provider, |call| matches!(call, Call::Upload(path, _) if path == "/2")).await;
+    cancel_start_at(
+        &sandbox,
+        &provider,
+        |call| matches!(call, Call::Upload(path, _) if path == "/2"),
+    )
+    .await;
     sandbox.stop().await.unwrap();
-    assert_eq!(provider.closes(), 1, "stop waits for the clean-up in the background and adds none");
+    assert_eq!(
+        provider.closes(),
+        1,
+        "stop waits for the clean-up in the background and adds none"
+    );
 }
 
 #[tokio::test]
@@ -130,12 +139,18 @@ async fn l07_a_start_that_waits_its_turn_can_be_cancelled() {
 fn l07_cancelled_start_is_cleaned_up_also_when_its_runtime_ends() {
     let provider = Scripted::new();
     provider.script(Operation::Upload, [Step::blocked().0]);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     let sandbox = shared(&provider);
     runtime.block_on(cancel_start_at(&sandbox, &provider, is_upload));
     runtime.shutdown_timeout(Duration::from_secs(1));
     drop(sandbox);
-    let other = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let other = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     other.block_on(provider.reached(is_close));
     assert_eq!(provider.closes(), 1);
 }

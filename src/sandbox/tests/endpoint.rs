@@ -21,7 +21,10 @@ async fn e02_an_undeclared_port_is_refused_with_the_declared_ones() {
     let error = sandbox.endpoint(9000).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     let text = error.to_string();
-    assert!(text.contains("9000") && text.contains("8000") && text.contains("8001"), "{text}");
+    assert!(
+        text.contains("9000") && text.contains("8000") && text.contains("8001"),
+        "{text}"
+    );
 }
 
 #[tokio::test]
@@ -38,7 +41,10 @@ async fn e04_the_state_is_checked_last() {
     let sandbox = shared(&provider);
     assert_eq!(kind(sandbox.endpoint(8000).await), ErrorKind::NotStarted);
     sandbox.start().await.unwrap();
-    assert_eq!(sandbox.endpoint(8001).await.unwrap().endpoint(), "http://127.0.0.1:8001");
+    assert_eq!(
+        sandbox.endpoint(8001).await.unwrap().endpoint(),
+        "http://127.0.0.1:8001"
+    );
     sandbox.stop().await.unwrap();
     assert_eq!(kind(sandbox.endpoint(8000).await), ErrorKind::Stopped);
     assert_eq!(provider.count(|call| matches!(call, Call::Endpoint(_))), 1);
@@ -48,7 +54,10 @@ async fn e04_the_state_is_checked_last() {
 async fn e02_the_ports_of_the_spec_that_was_started_count() {
     let provider = Scripted::new();
     let sandbox = shared(&provider);
-    sandbox.start_with(&SandboxSpec::new("image").with_ports([7000]).unwrap()).await.unwrap();
+    sandbox
+        .start_with(&SandboxSpec::new("image").with_ports([7000]).unwrap())
+        .await
+        .unwrap();
     assert_eq!(kind(sandbox.endpoint(8000).await), ErrorKind::InvalidArgument);
     sandbox.endpoint(7000).await.unwrap();
 }

@@ -22,14 +22,21 @@ async fn d33_a_scope_starts_runs_and_stops() {
     .unwrap();
     assert_eq!(code, 0);
     let calls = provider.calls();
-    assert!(matches!(calls.as_slice(), [Call::Create(_), Call::Exec(_), Call::Close(_)]), "{calls:?}");
+    assert!(
+        matches!(calls.as_slice(), [Call::Create(_), Call::Exec(_), Call::Close(_)]),
+        "{calls:?}"
+    );
 }
 
 #[tokio::test]
 async fn d33_the_closures_error_is_the_first_and_the_sandbox_is_stopped() {
     let provider = Scripted::new();
     let outcome = AsyncSandbox::scope(provider_of(&provider), spec(), async |_| {
-        Err::<(), _>(Error::new(ErrorKind::Conflict, Operation::Exec, "from the closure"))
+        Err::<(), _>(Error::new(
+            ErrorKind::Conflict,
+            Operation::Exec,
+            "from the closure",
+        ))
     })
     .await;
     assert_eq!(kind(outcome), ErrorKind::Conflict);
@@ -41,7 +48,11 @@ async fn d33_the_closures_error_stays_the_first_when_the_stop_fails_too() {
     let provider = Scripted::new();
     provider.script(Operation::Close, [Step::Fail(ErrorKind::Unavailable)]);
     let outcome = AsyncSandbox::scope(provider_of(&provider), spec(), async |_| {
-        Err::<(), _>(Error::new(ErrorKind::Conflict, Operation::Exec, "from the closure"))
+        Err::<(), _>(Error::new(
+            ErrorKind::Conflict,
+            Operation::Exec,
+            "from the closure",
+        ))
     })
     .await;
     assert_eq!(kind(outcome), ErrorKind::Conflict);
@@ -84,16 +95,19 @@ async fn d33_the_callers_own_error_type_comes_through() {
         AsyncSandbox::scope(provider_of(&provider), spec(), async |_| Err(Mine::Reward(7))).await;
     assert_eq!(outcome, Err(Mine::Reward(7)));
     provider.script(Operation::Create, [Step::Fail(ErrorKind::NotReady)]);
-    let outcome: Result<(), Mine> = AsyncSandbox::scope(provider_of(&provider), spec(), async |_| Ok(())).await;
+    let outcome: Result<(), Mine> =
+        AsyncSandbox::scope(provider_of(&provider), spec(), async |_| Ok(())).await;
     assert_eq!(outcome, Err(Mine::Sandbox(ErrorKind::NotReady)));
 }
 
 #[tokio::test]
 async fn d33_a_panic_of_the_closure_removes_the_sandbox_in_the_background() {
     let provider = Scripted::new();
-    let task = tokio::spawn(AsyncSandbox::scope(provider_of(&provider), spec(), async |_| -> Result<()> {
-        panic!("from the closure")
-    }));
+    let task = tokio::spawn(AsyncSandbox::scope(
+        provider_of(&provider),
+        spec(),
+        async |_| -> Result<()> { panic!("from the closure") },
+    ));
     assert!(task.await.unwrap_err().is_panic());
     provider.reached(is_close).await;
     assert_eq!(provider.closes(), 1);
@@ -103,9 +117,11 @@ async fn d33_a_panic_of_the_closure_removes_the_sandbox_in_the_background() {
 async fn d33_a_cancelled_scope_removes_the_sandbox_in_the_background() {
     let provider = Scripted::new();
     provider.script(Operation::Exec, [Step::blocked().0]);
-    let task = tokio::spawn(AsyncSandbox::scope(provider_of(&provider), spec(), async |sandbox| {
-        sandbox.exec("sleep 1000").await.map(|_| ())
-    }));
+    let task = tokio::spawn(AsyncSandbox::scope(
+        provider_of(&provider),
+        spec(),
+        async |sandbox| sandbox.exec("sleep 1000").await.map(|_| ()),
+    ));
     provider.reached(|call| matches!(call, Call::Exec(_))).await;
     task.abort();
     assert!(task.await.unwrap_err().is_cancelled());
@@ -117,7 +133,12 @@ async fn d33_a_cancelled_scope_removes_the_sandbox_in_the_background() {
 async fn l08_a_scope_never_closes_the_provider() {
     let provider = Scripted::new();
     for _ in 0..2 {
-        AsyncSandbox::scope(provider_of(&provider), spec(), async |_| Ok::<_, Error>(())).await.unwrap();
+        AsyncSandbox::scope(provider_of(&provider), spec(), async |_| Ok::<_, Error>(()))
+            .await
+            .unwrap();
     }
-    assert_eq!((provider.count(is_create), provider.closes(), provider.acloses()), (2, 2, 0));
+    assert_eq!(
+        (provider.count(is_create), provider.closes(), provider.acloses()),
+        (2, 2, 0)
+    );
 }

@@ -25,7 +25,11 @@ async fn l01_a_configuration_makes_the_provider_at_once_and_starts_nothing() {
     assert_eq!(provider.calls(), []);
     assert_eq!(sandbox.status().await.unwrap(), SandboxStatus::Unknown);
     sandbox.stop().await.unwrap();
-    assert_eq!(provider.acloses(), 1, "a provider made from a configuration is owned");
+    assert_eq!(
+        provider.acloses(),
+        1,
+        "a provider made from a configuration is owned"
+    );
 }
 
 #[test]
@@ -33,7 +37,10 @@ fn l01_an_error_of_the_configuration_comes_at_once() {
     let factory: ProviderFactory =
         Arc::new(|_| Err(Error::invalid(Operation::Configure, "from the factory")));
     register_provider("l01-failing", factory, OnExisting::Refuse).unwrap();
-    assert_eq!(kind(AsyncSandbox::from_config(&json!({"l01-failing": {}}))), ErrorKind::InvalidArgument);
+    assert_eq!(
+        kind(AsyncSandbox::from_config(&json!({"l01-failing": {}}))),
+        ErrorKind::InvalidArgument
+    );
 }
 
 #[tokio::test]
@@ -100,12 +107,17 @@ async fn l04_files_are_written_in_order_before_the_sandbox_is_published() {
     let (step, gate) = Step::blocked();
     provider.script(Operation::Upload, [Step::Succeed, step]);
     let sandbox = Arc::new(shared(&provider));
-    let spec = spec().with_file("/z", "zürich\n").with_file("a", "").with_file("/m", "m");
+    let spec = spec()
+        .with_file("/z", "zürich\n")
+        .with_file("a", "")
+        .with_file("/m", "m");
     let starting = {
         let (sandbox, spec) = (Arc::clone(&sandbox), spec.clone());
         tokio::spawn(async move { sandbox.start_with(&spec).await.map(|_| ()) })
     };
-    provider.reached(|call| matches!(call, Call::Upload(path, _) if path == "/work/a")).await;
+    provider
+        .reached(|call| matches!(call, Call::Upload(path, _) if path == "/work/a"))
+        .await;
     assert_eq!(kind(sandbox.exec("true").await), ErrorKind::NotStarted);
     assert!(sandbox.handle().is_none());
     gate.add_permits(1);
@@ -137,7 +149,10 @@ async fn l05_a_failed_file_removes_the_sandbox_and_keeps_the_first_error() {
     let sandbox = owning(&provider);
     let spec = spec().with_file("/1", "").with_file("/2", "").with_file("/3", "");
     let error = sandbox.start_with(&spec).await.unwrap_err();
-    assert_eq!((error.kind(), error.operation()), (ErrorKind::Io, Operation::Upload));
+    assert_eq!(
+        (error.kind(), error.operation()),
+        (ErrorKind::Io, Operation::Upload)
+    );
     assert!(error.cleanup_errors().is_empty());
     assert_eq!(provider.count(is_upload), 2, "the third file is not tried");
     assert_eq!((provider.closes(), provider.acloses()), (1, 1));

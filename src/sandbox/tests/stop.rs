@@ -12,7 +12,10 @@ async fn l09_stop_removes_the_sandbox_and_then_closes_the_provider() {
     let sandbox = owning(&provider);
     sandbox.start().await.unwrap();
     sandbox.stop().await.unwrap();
-    assert_eq!(provider.calls()[1..], [Call::Close("box-1".to_owned()), Call::Aclose]);
+    assert_eq!(
+        provider.calls()[1..],
+        [Call::Close("box-1".to_owned()), Call::Aclose]
+    );
 }
 
 #[tokio::test]
@@ -52,7 +55,10 @@ async fn l09_the_provider_is_closed_also_when_the_removal_fails() {
     let sandbox = owning(&provider);
     sandbox.start().await.unwrap();
     assert_eq!(kind(sandbox.stop().await), ErrorKind::Unavailable);
-    assert_eq!(provider.calls()[1..], [Call::Close("box-1".to_owned()), Call::Aclose]);
+    assert_eq!(
+        provider.calls()[1..],
+        [Call::Close("box-1".to_owned()), Call::Aclose]
+    );
 }
 
 #[tokio::test]
@@ -89,7 +95,10 @@ async fn l09_stop_does_not_wait_for_running_commands() {
         tokio::spawn(async move { sandbox.exec("sleep 1000").await })
     };
     provider.reached(|call| matches!(call, Call::Exec(_))).await;
-    tokio::time::timeout(DEADLINE, sandbox.stop()).await.expect("stop must not wait").unwrap();
+    tokio::time::timeout(DEADLINE, sandbox.stop())
+        .await
+        .expect("stop must not wait")
+        .unwrap();
     assert!(!running.is_finished());
     gate.add_permits(1);
     running.await.unwrap().unwrap();
@@ -98,7 +107,10 @@ async fn l09_stop_does_not_wait_for_running_commands() {
 #[tokio::test]
 async fn l10_a_failed_removal_is_raised_and_tried_again_by_the_next_stop() {
     let provider = Scripted::new();
-    provider.script(Operation::Close, [Step::Fail(ErrorKind::Unavailable), Step::Fail(ErrorKind::Timeout)]);
+    provider.script(
+        Operation::Close,
+        [Step::Fail(ErrorKind::Unavailable), Step::Fail(ErrorKind::Timeout)],
+    );
     let sandbox = shared(&provider);
     sandbox.start().await.unwrap();
     assert_eq!(kind(sandbox.stop().await), ErrorKind::Unavailable);
@@ -160,7 +172,10 @@ async fn l10_both_errors_are_told_the_removal_first() {
     sandbox.start().await.unwrap();
     let error = sandbox.stop().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
-    assert_eq!(error.cleanup_errors().iter().map(Error::kind).collect::<Vec<_>>(), [ErrorKind::Timeout]);
+    assert_eq!(
+        error.cleanup_errors().iter().map(Error::kind).collect::<Vec<_>>(),
+        [ErrorKind::Timeout]
+    );
 }
 
 #[tokio::test]
@@ -177,6 +192,9 @@ async fn l11_a_shared_provider_is_never_closed() {
     never_started.stop().await.unwrap();
     let failing = shared(&provider);
     provider.script(Operation::Upload, [Step::Fail(ErrorKind::Io)]);
-    failing.start_with(&super::spec().with_file("/1", "")).await.unwrap_err();
+    failing
+        .start_with(&super::spec().with_file("/1", ""))
+        .await
+        .unwrap_err();
     assert_eq!((provider.closes(), provider.acloses()), (3, 0));
 }

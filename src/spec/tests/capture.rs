@@ -16,7 +16,10 @@ fn cut(bytes: &[u8], cuts: &[usize]) -> Vec<Vec<u8>> {
     let mut places: Vec<usize> = cuts.iter().map(|cut| cut % (bytes.len() + 1)).collect();
     places.extend([0, bytes.len()]);
     places.sort_unstable();
-    places.windows(2).map(|pair| bytes[pair[0]..pair[1]].to_vec()).collect()
+    places
+        .windows(2)
+        .map(|pair| bytes[pair[0]..pair[1]].to_vec())
+        .collect()
 }
 
 proptest! {

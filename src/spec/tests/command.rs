@@ -12,8 +12,14 @@ fn environment(name: &str, value: &str) -> BTreeMap<String, String> {
 #[test]
 fn d31_text_is_a_shell_line_and_a_list_is_an_argv() {
     let argv = Command::Argv(vec!["echo".to_owned(), "$HOME".to_owned()]);
-    assert_eq!(Command::from("echo $HOME"), Command::Shell("echo $HOME".to_owned()));
-    assert_eq!(Command::from("echo $HOME".to_owned()), Command::Shell("echo $HOME".to_owned()));
+    assert_eq!(
+        Command::from("echo $HOME"),
+        Command::Shell("echo $HOME".to_owned())
+    );
+    assert_eq!(
+        Command::from("echo $HOME".to_owned()),
+        Command::Shell("echo $HOME".to_owned())
+    );
     assert_eq!(Command::from(["echo", "$HOME"]), argv);
     assert_eq!(Command::from(vec!["echo", "$HOME"]), argv);
     assert_eq!(Command::from(vec!["echo".to_owned(), "$HOME".to_owned()]), argv);
@@ -40,7 +46,9 @@ fn d05_an_argument_may_have_131071_bytes_and_no_more() {
     let longest = "x".repeat(131_071);
     let too_long = "x".repeat(131_072);
     Command::from(longest.as_str()).check(Operation::Exec).unwrap();
-    Command::from(["echo", &longest, &longest]).check(Operation::Exec).unwrap();
+    Command::from(["echo", &longest, &longest])
+        .check(Operation::Exec)
+        .unwrap();
     assert!(invalid(Command::from(too_long.as_str()).check(Operation::Exec)).contains("131072 bytes"));
     assert!(invalid(Command::from(["echo", &too_long]).check(Operation::Exec)).contains("argument 1"));
 }
@@ -49,17 +57,29 @@ fn d05_an_argument_may_have_131071_bytes_and_no_more() {
 fn d05_a_variable_counts_with_its_name_and_equals_sign() {
     let longest = "x".repeat(131_071 - "NAME=".len());
     check_environment(Operation::Exec, &environment("NAME", &longest)).unwrap();
-    let text = invalid(check_environment(Operation::Exec, &environment("NAME", &format!("{longest}x"))));
+    let text = invalid(check_environment(
+        Operation::Exec,
+        &environment("NAME", &format!("{longest}x")),
+    ));
     assert!(text.contains("NAME") && !text.contains("xxx"), "{text}");
 }
 
 #[test]
 fn d28_names_that_are_empty_or_hold_equals_or_nul_are_refused() {
     for wrong in ["", "A=B", "=", "A\0", "\0"] {
-        let text = invalid(check_environment(Operation::Create, &environment(wrong, "hunter2")));
+        let text = invalid(check_environment(
+            Operation::Create,
+            &environment(wrong, "hunter2"),
+        ));
         assert!(!text.contains("hunter2"), "{text}");
     }
-    assert!(invalid(check_environment(Operation::Create, &environment("A", "hunter2\0"))).contains("`A`"));
+    assert!(
+        invalid(check_environment(
+            Operation::Create,
+            &environment("A", "hunter2\0")
+        ))
+        .contains("`A`")
+    );
     for right in ["A", "lower", "with-dash", "with space", "ümlaut", "1"] {
         check_environment(Operation::Create, &environment(right, "")).unwrap();
     }

@@ -34,7 +34,10 @@ fn r11_scheme_and_authority_are_needed() {
 
 #[test]
 fn r11_white_space_around_it_is_cut_off() {
-    assert_eq!(SandboxEndpoint::new("  http://a:1\n").unwrap().endpoint(), "http://a:1");
+    assert_eq!(
+        SandboxEndpoint::new("  http://a:1\n").unwrap().endpoint(),
+        "http://a:1"
+    );
 }
 
 #[test]
@@ -51,16 +54,26 @@ fn r12_headers_are_a_map_of_texts() {
         "endpoint": "http://a", "headers": {"X-Number": 7, "X-Flag": true, "X-Text": "seven"}
     }))
     .unwrap();
-    let headers: Vec<_> = read.headers().iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-    assert_eq!(headers, [("X-Flag", "true"), ("X-Number", "7"), ("X-Text", "seven")]);
+    let headers: Vec<_> = read
+        .headers()
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect();
+    assert_eq!(
+        headers,
+        [("X-Flag", "true"), ("X-Number", "7"), ("X-Text", "seven")]
+    );
     for wrong in [json!(["a"]), json!("a"), json!(1)] {
-        serde_json::from_value::<SandboxEndpoint>(json!({"endpoint": "http://a", "headers": wrong})).unwrap_err();
+        serde_json::from_value::<SandboxEndpoint>(json!({"endpoint": "http://a", "headers": wrong}))
+            .unwrap_err();
     }
 }
 
 #[test]
 fn r12_values_of_headers_are_not_shown() {
-    let endpoint = SandboxEndpoint::new("http://a").unwrap().with_header("Authorization", "Bearer hunter2");
+    let endpoint = SandboxEndpoint::new("http://a")
+        .unwrap()
+        .with_header("Authorization", "Bearer hunter2");
     let shown = format!("{endpoint:?}");
     assert!(shown.contains("Authorization"), "{shown}");
     assert!(!shown.contains("hunter2"), "{shown}");

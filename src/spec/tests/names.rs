@@ -5,13 +5,18 @@ use serde_json::json;
 use crate::error::SandboxReason;
 
 use super::super::{
-    CapturedOutput, ExecErrorType, ExecPath, ExecReason, ExecResult, SandboxDetail, SandboxEndpoint, SandboxHealth,
-    SandboxId, SandboxResources, SandboxSpec, SandboxStatus, StartProblem, Value,
+    CapturedOutput, ExecErrorType, ExecPath, ExecReason, ExecResult, SandboxDetail, SandboxEndpoint,
+    SandboxHealth, SandboxId, SandboxResources, SandboxSpec, SandboxStatus, StartProblem, Value,
 };
 use super::sandbox::full;
 
 fn keys(value: &Value) -> Vec<&str> {
-    value.as_object().expect("an object").keys().map(String::as_str).collect()
+    value
+        .as_object()
+        .expect("an object")
+        .keys()
+        .map(String::as_str)
+        .collect()
 }
 
 #[test]
@@ -50,7 +55,10 @@ fn d36_a_spec_as_the_reference_writes_it_is_read() {
         "entrypoint": null, "provider_options": {}, "ports": [],
     }))
     .unwrap();
-    assert_eq!(spec, SandboxSpec::new("a").with_ready_timeout(std::time::Duration::from_secs(30)));
+    assert_eq!(
+        spec,
+        SandboxSpec::new("a").with_ready_timeout(std::time::Duration::from_secs(30))
+    );
 }
 
 #[test]
@@ -60,15 +68,26 @@ fn d36_the_fields_of_resources() {
         written,
         json!({"cpu": 0.5, "memory_mib": 256, "disk_gib": null, "gpu": null, "gpu_type": null})
     );
-    assert_eq!(&serde_json::from_value::<SandboxResources>(written).unwrap(), full().resources());
+    assert_eq!(
+        &serde_json::from_value::<SandboxResources>(written).unwrap(),
+        full().resources()
+    );
 }
 
 #[test]
 fn d36_the_fields_of_an_endpoint() {
-    let endpoint = SandboxEndpoint::new("http://a:1").unwrap().with_header("X-A", "b");
+    let endpoint = SandboxEndpoint::new("http://a:1")
+        .unwrap()
+        .with_header("X-A", "b");
     let written = serde_json::to_value(&endpoint).unwrap();
-    assert_eq!(written, json!({"endpoint": "http://a:1", "headers": {"X-A": "b"}}));
-    assert_eq!(serde_json::from_value::<SandboxEndpoint>(written).unwrap(), endpoint);
+    assert_eq!(
+        written,
+        json!({"endpoint": "http://a:1", "headers": {"X-A": "b"}})
+    );
+    assert_eq!(
+        serde_json::from_value::<SandboxEndpoint>(written).unwrap(),
+        endpoint
+    );
 }
 
 #[test]
@@ -90,7 +109,10 @@ fn d36_the_fields_of_a_result() {
     assert_eq!(written["error_type"], json!("timeout"));
     assert_eq!(written["exec_path"], json!("agent"));
     let lost = ExecResult::sandbox_failure(SandboxReason::OomKilled, "", ExecPath::Host);
-    assert_eq!(serde_json::to_value(&lost).unwrap()["reason"], json!("oom_killed"));
+    assert_eq!(
+        serde_json::to_value(&lost).unwrap()["reason"],
+        json!("oom_killed")
+    );
 }
 
 #[test]
@@ -109,7 +131,10 @@ fn d36_the_words_of_a_result() {
         (ExecReason::Sandbox(SandboxReason::Paused), "paused"),
         (ExecReason::Sandbox(SandboxReason::Removed), "removed"),
         (ExecReason::Sandbox(SandboxReason::OomKilled), "oom_killed"),
-        (ExecReason::Sandbox(SandboxReason::DaemonUnreachable), "daemon_unreachable"),
+        (
+            ExecReason::Sandbox(SandboxReason::DaemonUnreachable),
+            "daemon_unreachable",
+        ),
         (ExecReason::Sandbox(SandboxReason::AgentLost), "agent_lost"),
         (ExecReason::Start(StartProblem::NotFound), "not_found"),
         (ExecReason::Start(StartProblem::NotExecutable), "not_executable"),
@@ -136,7 +161,10 @@ fn d07_the_words_of_a_status() {
     ] {
         assert_eq!(json!(status), json!(word));
         assert_eq!(status.to_string(), word);
-        assert_eq!(serde_json::from_value::<SandboxStatus>(json!(word)).unwrap(), status);
+        assert_eq!(
+            serde_json::from_value::<SandboxStatus>(json!(word)).unwrap(),
+            status
+        );
     }
 }
 
@@ -145,7 +173,9 @@ fn d36_the_fields_of_a_detail() {
     let id = SandboxId::new("gym-sandbox-1").unwrap();
     let mut detail = SandboxDetail::new(id, "docker", SandboxStatus::Running, ExecPath::Engine);
     detail.health = Some(SandboxHealth::Healthy);
-    detail.endpoints.insert(8080, SandboxEndpoint::new("http://a:1").unwrap());
+    detail
+        .endpoints
+        .insert(8080, SandboxEndpoint::new("http://a:1").unwrap());
     let written = serde_json::to_value(&detail).unwrap();
     assert_eq!(
         keys(&written),
@@ -176,9 +206,19 @@ fn d36_the_fields_of_a_detail() {
 
 #[test]
 fn d17_an_id_is_checked_also_when_it_is_read() {
-    for right in ["a", "gym-sandbox-0123456789abcdef0123456789abcdef", "A_b.c-9", &"x".repeat(128)] {
+    for right in [
+        "a",
+        "gym-sandbox-0123456789abcdef0123456789abcdef",
+        "A_b.c-9",
+        &"x".repeat(128),
+    ] {
         assert_eq!(SandboxId::new(right).unwrap().as_str(), right);
-        assert_eq!(serde_json::from_value::<SandboxId>(json!(right)).unwrap().as_str(), right);
+        assert_eq!(
+            serde_json::from_value::<SandboxId>(json!(right))
+                .unwrap()
+                .as_str(),
+            right
+        );
     }
     for wrong in ["", "-a", ".a", "_a", "a/b", "a b", "a\n", "ä", &"x".repeat(129)] {
         super::invalid(SandboxId::new(wrong));

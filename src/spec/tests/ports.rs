@@ -42,7 +42,14 @@ fn r06_anything_else_is_invalid() {
 #[test]
 fn r07_only_1_to_65535_are_ports() {
     assert_eq!(parse(json!([1, 65535])).unwrap().as_slice(), [1, 65535]);
-    for wrong in [json!(0), json!(65536), json!(-1), json!("0"), json!("65536"), json!(70000)] {
+    for wrong in [
+        json!(0),
+        json!(65536),
+        json!(-1),
+        json!("0"),
+        json!("65536"),
+        json!(70000),
+    ] {
         let text = invalid(parse(json!([wrong.clone()])));
         assert!(text.contains("1..=65535"), "{wrong}: {text}");
     }

@@ -33,7 +33,11 @@ fn x03_a_timeout_is_125_without_stdout_and_keeps_what_was_printed() {
 
 #[test]
 fn d06_a_lost_sandbox_is_125_with_a_reason() {
-    let result = with_output(ExecResult::sandbox_failure(SandboxReason::Paused, "it is paused", ExecPath::Engine));
+    let result = with_output(ExecResult::sandbox_failure(
+        SandboxReason::Paused,
+        "it is paused",
+        ExecPath::Engine,
+    ));
     assert_eq!(result.return_code, 125);
     assert_eq!(result.error_type, Some(ExecErrorType::Sandbox));
     assert_eq!(result.reason, Some(ExecReason::Sandbox(SandboxReason::Paused)));
@@ -67,10 +71,17 @@ fn d05_a_failed_start_is_127_for_a_missing_program_else_126_with_empty_stdout() 
 fn d02_totals_and_truncation_are_told_for_each_stream() {
     let result = with_output(ExecResult::new(0, ExecPath::Engine));
     assert_eq!((result.bytes().stdout, result.bytes().stderr), (3, 3));
-    assert_eq!((result.truncated().stdout, result.truncated().stderr), (false, false));
+    assert_eq!(
+        (result.truncated().stdout, result.truncated().stderr),
+        (false, false)
+    );
     let mut capture = super::super::capture::Capture::new(2);
     capture.push(b"abcdef");
-    let result = ExecResult::new(0, ExecPath::Engine).with_output(capture.finish(), CapturedOutput::default());
+    let result =
+        ExecResult::new(0, ExecPath::Engine).with_output(capture.finish(), CapturedOutput::default());
     assert_eq!((result.bytes().stdout, result.bytes().stderr), (6, 0));
-    assert_eq!((result.truncated().stdout, result.truncated().stderr), (true, false));
+    assert_eq!(
+        (result.truncated().stdout, result.truncated().stderr),
+        (true, false)
+    );
 }

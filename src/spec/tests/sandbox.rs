@@ -6,7 +6,13 @@ use super::super::{ImageRewrite, SandboxResources, SandboxSpec, rewrite_image};
 use super::invalid;
 
 fn rules(pairs: &[(&str, &str)]) -> Vec<ImageRewrite> {
-    pairs.iter().map(|(from, to)| ImageRewrite { from: (*from).to_owned(), to: (*to).to_owned() }).collect()
+    pairs
+        .iter()
+        .map(|(from, to)| ImageRewrite {
+            from: (*from).to_owned(),
+            to: (*to).to_owned(),
+        })
+        .collect()
 }
 
 /// A spec with every field set, all values telling.
@@ -29,7 +35,11 @@ pub(super) fn full() -> SandboxSpec {
 #[test]
 fn r10_changing_a_copy_leaves_the_spec_as_it_was() {
     let spec = full();
-    let changed = spec.clone().with_env("MORE", "1").with_file("/more", "").with_workdir("/else");
+    let changed = spec
+        .clone()
+        .with_env("MORE", "1")
+        .with_file("/more", "")
+        .with_workdir("/else");
     assert_eq!(spec, full());
     assert_eq!(changed.env().len(), 2);
     assert_eq!(spec.workdir(), Some("/work"));
@@ -75,14 +85,20 @@ fn l04_files_keep_their_order_also_through_json() {
 
 #[test]
 fn l04_a_file_given_twice_is_written_once_with_the_last_text() {
-    let spec = SandboxSpec::new("i").with_file("/a", "1").with_file("/b", "2").with_file("/a", "3");
+    let spec = SandboxSpec::new("i")
+        .with_file("/a", "1")
+        .with_file("/b", "2")
+        .with_file("/a", "3");
     assert_eq!(spec.files().collect::<Vec<_>>(), [("/b", "2"), ("/a", "3")]);
 }
 
 #[test]
 fn d36_the_specs_debug_text_holds_no_values() {
     let shown = format!("{:?}", full());
-    assert!(shown.contains("TOKEN") && shown.contains("pull_policy") && shown.contains("/a"), "{shown}");
+    assert!(
+        shown.contains("TOKEN") && shown.contains("pull_policy") && shown.contains("/a"),
+        "{shown}"
+    );
     for hidden in ["hunter2", "secret text", "never"] {
         assert!(!shown.contains(hidden), "{hidden} in {shown}");
     }
@@ -103,30 +119,56 @@ fn d36_a_duration_that_is_none_is_refused() {
 #[test]
 fn i01_no_image_stays_none() {
     assert_eq!(rewrite_image(None, &rules(&[("", "x/")])), None);
-    assert_eq!(SandboxSpec::default().with_image_rewrites(&rules(&[("", "x/")])).image(), None);
+    assert_eq!(
+        SandboxSpec::default()
+            .with_image_rewrites(&rules(&[("", "x/")]))
+            .image(),
+        None
+    );
 }
 
 #[test]
 fn i02_the_first_match_wins_and_ends_it() {
-    let rules = rules(&[("docker.io/", "mirror/"), ("docker.io/library/", "never/"), ("mirror/", "chained/")]);
-    assert_eq!(rewrite_image(Some("docker.io/library/a"), &rules).as_deref(), Some("mirror/library/a"));
+    let rules = rules(&[
+        ("docker.io/", "mirror/"),
+        ("docker.io/library/", "never/"),
+        ("mirror/", "chained/"),
+    ]);
+    assert_eq!(
+        rewrite_image(Some("docker.io/library/a"), &rules).as_deref(),
+        Some("mirror/library/a")
+    );
 }
 
 #[test]
 fn i03_no_match_leaves_the_image() {
-    assert_eq!(rewrite_image(Some("quay.io/a"), &rules(&[("docker.io/", "m/")])).as_deref(), Some("quay.io/a"));
+    assert_eq!(
+        rewrite_image(Some("quay.io/a"), &rules(&[("docker.io/", "m/")])).as_deref(),
+        Some("quay.io/a")
+    );
     assert_eq!(rewrite_image(Some("a"), &[]).as_deref(), Some("a"));
 }
 
 #[test]
 fn i04_the_prefix_is_plain_text() {
-    assert_eq!(rewrite_image(Some("registry-two/a"), &rules(&[("reg", "m")])).as_deref(), Some("mistry-two/a"));
-    assert_eq!(rewrite_image(Some("a/reg"), &rules(&[("reg", "m")])).as_deref(), Some("a/reg"));
+    assert_eq!(
+        rewrite_image(Some("registry-two/a"), &rules(&[("reg", "m")])).as_deref(),
+        Some("mistry-two/a")
+    );
+    assert_eq!(
+        rewrite_image(Some("a/reg"), &rules(&[("reg", "m")])).as_deref(),
+        Some("a/reg")
+    );
 }
 
 #[test]
 fn i05_a_rule_needs_from_and_to() {
-    for wrong in [json!({"from": "a"}), json!({"to": "a"}), json!({}), json!({"from": "a", "to": "b", "too": "c"})] {
+    for wrong in [
+        json!({"from": "a"}),
+        json!({"to": "a"}),
+        json!({}),
+        json!({"from": "a", "to": "b", "too": "c"}),
+    ] {
         serde_json::from_value::<ImageRewrite>(wrong).unwrap_err();
     }
     let rule: ImageRewrite = serde_json::from_value(json!({"from": "a", "to": "b"})).unwrap();
