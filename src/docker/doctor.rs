@@ -101,7 +101,7 @@ impl DockerProvider {
     ///
     /// # Errors
     /// As [`connect`](Self::connect) when the engine was not reached before;
-    /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) or [`ErrorKind::Timeout`](crate::ErrorKind::Timeout)
+    /// [`ErrorKind::Unavailable`] or [`ErrorKind::Timeout`]
     /// when it does not answer any more. What is wrong with an engine that answers is in the report.
     ///
     /// # Cancel safety
