@@ -25,6 +25,11 @@ impl EngineTime {
         self.to_string()
     }
 
+    /// Seconds since 1970 with their fraction, as the events call takes them; RFC 3339 with a fraction is refused there.
+    pub(in crate::docker) fn to_event_time(self) -> String {
+        format!("{}.{:09}", self.epoch_seconds, self.nanoseconds)
+    }
+
     /// This moment and some more. Saturates at the end of what can be shown.
     pub(in crate::docker) fn plus(self, duration: Duration) -> Self {
         let nanoseconds = self.nanoseconds + duration.subsec_nanos();
@@ -38,6 +43,12 @@ impl EngineTime {
                 .min(LAST_SECOND),
             nanoseconds: nanoseconds % 1_000_000_000,
         }
+    }
+
+    /// This moment less a part of a second or more. Stops at 1970.
+    pub(in crate::docker) fn minus(self, duration: Duration) -> Self {
+        let zero = Self { epoch_seconds: 0, nanoseconds: 0 };
+        zero.plus(self.since(zero).saturating_sub(duration))
     }
 
     /// How long after another this moment is; zero when it is before it.

@@ -24,6 +24,9 @@ const SETTLE: [Duration; 4] =
 /// How long a look at past events may take.
 const EVENTS: Duration = Duration::from_secs(5);
 
+/// How far the engine's clock may be from what we take it to be.
+const CLOCK_MARGIN: Duration = Duration::from_millis(50);
+
 /// The codes that engines give to an exec that could not be started (engine-facts S6).
 pub(super) fn is_start_failure(code: i64) -> bool {
     (126..=128).contains(&code)
@@ -150,10 +153,10 @@ async fn events(provider: &DockerProvider, exec: &ExecCall) -> Events {
         ("container".to_owned(), vec![exec.container_id.clone()]),
         ("event".to_owned(), ["oom", "die", "kill", "stop"].map(str::to_owned).to_vec()),
     ]);
-    // A second before: the two clocks are a little apart. Not a moment after: the engine would wait for it.
+    // The two clocks are a little apart. The engine waits until the end of the span, so that is kept close.
     let options = EventsOptionsBuilder::new()
-        .since(&(exec.started_at.epoch_seconds() - 1).to_string())
-        .until(&engine.engine_now().to_rfc3339())
+        .since(&exec.started_at.minus(CLOCK_MARGIN).to_event_time())
+        .until(&engine.engine_now().plus(CLOCK_MARGIN).to_event_time())
         .filters(&filters)
         .build();
     let mut stream = engine.client.events(Some(options));
