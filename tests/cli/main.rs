@@ -6,6 +6,7 @@
     reason = "a test ends where it can't go on, and says why it was skipped"
 )]
 
+mod bench;
 mod doctor;
 mod files;
 mod run;
