@@ -9,6 +9,7 @@
 mod bench;
 mod doctor;
 mod files;
+mod kept;
 mod run;
 mod signals;
 mod support;
