@@ -1,0 +1,141 @@
+use std::time::Duration;
+
+use super::super::args::parse_from;
+use super::*;
+
+fn typed(arguments: &[&str]) -> Result<Action> {
+    resolve(parse_from(&[&["gym-sandbox"], arguments].concat()))
+}
+
+fn run(arguments: &[&str]) -> RunRequest {
+    match typed(arguments) {
+        Ok(Action::Run(request)) => *request,
+        other => panic!("not a run: {other:?}"),
+    }
+}
+
+#[test]
+fn a_plain_run_has_the_library_s_defaults() {
+    let request = run(&["run", "--image", "i", "--", "true"]);
+    assert_eq!(request.config, DockerConfig::default());
+    assert_eq!(request.spec, SandboxSpec::new("i"));
+    assert_eq!(request.options.command, Command::from(["true"]));
+    assert_eq!(request.options.timeout, ExecTimeout::Default);
+    assert_eq!(request.input, Input::Empty);
+    assert_eq!(request.afterwards, Afterwards::Remove);
+    assert_eq!(request.format, Format::Text);
+}
+
+#[test]
+fn every_option_of_a_run_arrives() {
+    let request = run(&[
+        "--host",
+        "unix:///x",
+        "--json",
+        "run",
+        "--image",
+        "i",
+        "--env",
+        "A=1",
+        "--env",
+        "NOT_SET_ANYWHERE",
+        "--workdir",
+        "/w",
+        "--user",
+        "u:g",
+        "--timeout",
+        "1m30s",
+        "--cpus",
+        "0.5",
+        "--memory",
+        "512m",
+        "--pids",
+        "9",
+        "--network",
+        "none",
+        "--preset",
+        "hardened",
+        "--upload",
+        "a:/b",
+        "--download",
+        "/c:d",
+        "--port",
+        "80",
+        "--port",
+        "81",
+        "--pull",
+        "never",
+        "--stdin",
+        "--exec-path",
+        "engine",
+        "--keep",
+        "--shell",
+        "echo x",
+    ]);
+    assert_eq!(request.config.host.as_deref(), Some("unix:///x"));
+    assert_eq!(request.config.create.network.as_deref(), Some("none"));
+    assert_eq!(request.config.create.pids_limit, Some(9));
+    assert_eq!(request.config.create.preset, Preset::Hardened);
+    assert_eq!(request.config.create.pull_policy, PullPolicy::Never);
+    let expected = SandboxSpec::new("i")
+        .with_env("A", "1")
+        .with_workdir("/w")
+        .with_resources(SandboxResources::default().with_cpu(0.5).with_memory_mib(512))
+        .with_ports([80, 81])
+        .unwrap();
+    assert_eq!(request.spec, expected);
+    assert_eq!(request.options.command, Command::Shell("echo x".to_owned()));
+    assert_eq!(request.options.user, Some("u:g".into()));
+    assert_eq!(
+        request.options.timeout,
+        ExecTimeout::After(Duration::from_secs(90))
+    );
+    assert_eq!(request.input, Input::Process);
+    assert_eq!(
+        request.uploads,
+        [Upload {
+            local: "a".into(),
+            remote: "/b".into()
+        }]
+    );
+    assert_eq!(
+        request.downloads,
+        [Download {
+            remote: "/c".into(),
+            local: "d".into()
+        }]
+    );
+    assert_eq!(request.afterwards, Afterwards::Keep);
+    assert_eq!(request.format, Format::Json);
+}
+
+#[test]
+fn what_this_build_lacks_is_refused_by_name() {
+    for (arguments, name) in [
+        (&["--provider", "local", "doctor"][..], "--provider local"),
+        (
+            &["run", "--image", "i", "--exec-path", "agent", "--", "x"],
+            "--exec-path agent",
+        ),
+    ] {
+        let error = typed(arguments).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        assert!(error.to_string().contains(name), "{error}");
+        assert!(error.hint().is_some());
+    }
+}
+
+#[test]
+fn what_can_t_be_honoured_exactly_is_refused() {
+    for arguments in [
+        &["run", "--", "x"][..],
+        &["run", "--image", "i", "--memory", "1000k", "--", "x"],
+        &["run", "--image", "i", "--port", "80", "--port", "80", "--", "x"],
+    ] {
+        assert_eq!(
+            typed(arguments).unwrap_err().kind(),
+            ErrorKind::InvalidArgument,
+            "{arguments:?}"
+        );
+    }
+}
