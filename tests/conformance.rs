@@ -35,6 +35,9 @@ const FAULTS: [(Fault, &str, &str); 3] = [
     ),
 ];
 
+/// The themes about commands: all that a fault in a command can show in. The long run takes every theme.
+const COMMAND_THEMES: [&str; 5] = ["exec", "environment", "output", "start_failures", "spawn"];
+
 /// Where the cases run.
 #[derive(Clone, Copy)]
 struct Subject {
@@ -163,7 +166,8 @@ fn failing(fault: Fault, cases: Vec<Case>) -> Result<Vec<String>, String> {
 /// The suite must fail on a provider with this fault, at least in this case.
 fn broken_trial(fault: Fault, name: &str, finder: &'static str) -> Trial {
     Trial::ignorable_test(format!("broken::{name}"), move || {
-        let failed = match failing(fault, conformance::cases()) {
+        let themed = |case: &Case| common::long_tests_are_wanted() || COMMAND_THEMES.contains(&case.theme());
+        let failed = match failing(fault, conformance::cases().into_iter().filter(themed).collect()) {
             Ok(failed) => failed,
             Err(reason) if common::engine_is_required() => return Err(reason.into()),
             Err(reason) => return Ok(Completion::ignored_with(reason)),

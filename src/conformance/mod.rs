@@ -55,6 +55,7 @@ pub mod files;
 pub mod inspect;
 pub mod lifecycle;
 pub mod output;
+pub mod spawn;
 pub mod start_failures;
 pub mod stdin;
 pub mod timeout;
@@ -73,6 +74,7 @@ pub fn cases() -> Vec<Case> {
         stdin::cases(),
         start_failures::cases(),
         timeout::cases(),
+        spawn::cases(),
         files::cases(),
         directories::cases(),
         lifecycle::cases(),
