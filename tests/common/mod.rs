@@ -72,11 +72,16 @@ impl DockerTest {
     pub(crate) async fn connect(mut config: DockerConfig) -> Result<Self, String> {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let label = format!("{}-{}", run_label(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        config.default_metadata.insert(TEST_LABEL.to_owned(), label.clone());
+        config
+            .default_metadata
+            .insert(TEST_LABEL.to_owned(), label.clone());
         let provider = DockerProvider::connect(config)
             .await
             .map_err(|error| format!("no engine answers: {}", error.report()))?;
-        Ok(Self { provider: Arc::new(provider), label })
+        Ok(Self {
+            provider: Arc::new(provider),
+            label,
+        })
     }
 
     /// A spec of the busybox image.
@@ -91,7 +96,9 @@ impl DockerTest {
 
     /// The containers of this test that exist now.
     pub(crate) async fn containers(&self) -> Vec<String> {
-        containers_with(TEST_LABEL, &self.label).await.expect("the engine lists its containers")
+        containers_with(TEST_LABEL, &self.label)
+            .await
+            .expect("the engine lists its containers")
     }
 }
 
@@ -145,7 +152,10 @@ pub(crate) async fn remove_leftovers(key: &str, value: &str) -> Result<Vec<Strin
 /// The names of all containers with a label, asked for beside the library.
 pub(crate) async fn containers_with(key: &str, value: &str) -> Result<Vec<String>, bollard::errors::Error> {
     let filters = HashMap::from([("label", vec![format!("{key}={value}")])]);
-    let options = ListContainersOptionsBuilder::new().all(true).filters(&filters).build();
+    let options = ListContainersOptionsBuilder::new()
+        .all(true)
+        .filters(&filters)
+        .build();
     let containers = client().await?.list_containers(Some(options)).await?;
     Ok(containers
         .into_iter()
