@@ -41,7 +41,10 @@
 //!
 //! One file with its cases and the `cases!` line at its end, and one line in [`cases`].
 
-#![expect(clippy::missing_errors_doc, reason = "every case fails with what the provider did instead")]
+#![expect(
+    clippy::missing_errors_doc,
+    reason = "every case fails with what the provider did instead"
+)]
 
 mod case;
 mod check;

@@ -61,7 +61,7 @@ impl DockerProvider {
             Ok(container_id) => container_id,
             Err(error) => return Err(guard.undo(error).await),
         };
-        match self.wait_ready(&container_id, &request.image, spec).await {
+        match Box::pin(self.wait_ready(&container_id, &request.image, spec)).await {
             Ok(shell) => {
                 guard.armed = false;
                 let raw = DockerRaw { container_id, shell };

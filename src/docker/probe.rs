@@ -60,9 +60,9 @@ impl DockerProvider {
                 .build();
             let mut ended = Box::pin(engine.client.wait_container(container_id, Some(options)));
             // A non-zero exit code comes as an error of the client: it means the same here.
-            match ended.next().await {
-                Some(Ok(_) | Err(bollard::errors::Error::DockerContainerWaitError { .. })) => return,
-                Some(Err(_)) | None => {}
+            let first = ended.next().await;
+            if let Some(Ok(_) | Err(bollard::errors::Error::DockerContainerWaitError { .. })) = first {
+                return;
             }
         }
         std::future::pending().await

@@ -31,7 +31,10 @@ pub(crate) async fn start(spec: SandboxSpec) -> Option<Started> {
 pub(crate) async fn start_with(test: DockerTest, spec: SandboxSpec) -> Started {
     let sandbox = AsyncSandbox::new(test.provider.clone()).with_spec(spec);
     sandbox.start().await.unwrap();
-    Started { sandbox: Arc::new(sandbox), test }
+    Started {
+        sandbox: Arc::new(sandbox),
+        test,
+    }
 }
 
 impl Started {

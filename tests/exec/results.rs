@@ -12,8 +12,14 @@ use super::{common, start};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_exit_code_is_lost_or_made_up_at_32_in_flight() {
-    let count = if common::long_tests_are_wanted() { 2000 } else { 256 };
-    let Some(started) = start(SandboxSpec::new(common::BUSYBOX)).await else { return };
+    let count = if common::long_tests_are_wanted() {
+        2000
+    } else {
+        256
+    };
+    let Some(started) = start(SandboxSpec::new(common::BUSYBOX)).await else {
+        return;
+    };
     let wrong: Vec<(i32, i32)> = futures::stream::iter(0..count)
         .map(|number| {
             let sandbox = Arc::clone(&started.sandbox);
@@ -33,8 +39,12 @@ async fn no_exit_code_is_lost_or_made_up_at_32_in_flight() {
 
 #[tokio::test]
 async fn b06_d05_what_could_not_start_is_told_from_what_a_command_says() {
-    let Some(started) = start(SandboxSpec::new(common::BUSYBOX).with_workdir("/brand/new/dir")).await else { return };
-    started.stdout("printf '#!/bin/sh\n' >/tmp/noexec; chmod 644 /tmp/noexec").await;
+    let Some(started) = start(SandboxSpec::new(common::BUSYBOX).with_workdir("/brand/new/dir")).await else {
+        return;
+    };
+    started
+        .stdout("printf '#!/bin/sh\n' >/tmp/noexec; chmod 644 /tmp/noexec")
+        .await;
     for (command, cwd, problem, code) in [
         (["no-such-prog"].as_slice(), None, StartProblem::NotFound, 127),
         (&["/no/such/prog"], None, StartProblem::NotFound, 127),
@@ -47,14 +57,28 @@ async fn b06_d05_what_could_not_start_is_told_from_what_a_command_says() {
         let mut options = ExecOptions::new(command);
         options.cwd = cwd.map(str::to_owned);
         let result = started.exec(options).await;
-        assert_eq!(result.error_type, Some(ExecErrorType::Start), "{command:?} {result:?}");
-        assert_eq!(result.reason, Some(ExecReason::Start(problem)), "{command:?} {result:?}");
+        assert_eq!(
+            result.error_type,
+            Some(ExecErrorType::Start),
+            "{command:?} {result:?}"
+        );
+        assert_eq!(
+            result.reason,
+            Some(ExecReason::Start(problem)),
+            "{command:?} {result:?}"
+        );
         assert_eq!(result.return_code, code, "{command:?}");
         assert_eq!(result.stdout().as_deref(), Some(""), "{command:?}");
         assert!(!result.stderr().unwrap().is_empty(), "{command:?}");
     }
-    let user = started.exec(ExecOptions::new(["id"]).with_user("nobody-here")).await;
-    assert_eq!(user.reason, Some(ExecReason::Start(StartProblem::User)), "{user:?}");
+    let user = started
+        .exec(ExecOptions::new(["id"]).with_user("nobody-here"))
+        .await;
+    assert_eq!(
+        user.reason,
+        Some(ExecReason::Start(StartProblem::User)),
+        "{user:?}"
+    );
 
     let through_shell = started.exec(["sh", "-c", "no-such-prog"]).await;
     assert_eq!((through_shell.error_type, through_shell.return_code), (None, 127));
@@ -65,7 +89,9 @@ async fn b06_d05_what_could_not_start_is_told_from_what_a_command_says() {
 
 #[tokio::test]
 async fn b06_a_program_that_imitates_the_engine_is_an_ordinary_result() {
-    let Some(started) = start(SandboxSpec::new(common::BUSYBOX)).await else { return };
+    let Some(started) = start(SandboxSpec::new(common::BUSYBOX)).await else {
+        return;
+    };
     let text = "OCI runtime exec failed: exec failed: unable to start container process: exec: \"x\": executable file not found in $PATH: unknown";
     for code in [126, 127, 128, 137, 125, 255] {
         let line = format!("printf '%s' '{text}'; printf '%s' 'No such container: x' >&2; exit {code}");
@@ -80,7 +106,9 @@ async fn b06_a_program_that_imitates_the_engine_is_an_ordinary_result() {
 
 #[tokio::test]
 async fn d05_late_start_failures_are_ordinary_on_the_engine_path() {
-    let Some(started) = start(SandboxSpec::new(common::BUSYBOX)).await else { return };
+    let Some(started) = start(SandboxSpec::new(common::BUSYBOX)).await else {
+        return;
+    };
     started
         .stdout("printf '\\177ELFgarbage' >/tmp/g; printf '#!/no/interpreter\\n' >/tmp/i; chmod 755 /tmp/g /tmp/i")
         .await;
@@ -95,11 +123,25 @@ async fn d05_late_start_failures_are_ordinary_on_the_engine_path() {
 
 #[tokio::test]
 async fn b10_arguments_up_to_the_limit_of_linux_pass_and_more_is_refused() {
-    let Some(started) = start(SandboxSpec::new(common::BUSYBOX)).await else { return };
+    let Some(started) = start(SandboxSpec::new(common::BUSYBOX)).await else {
+        return;
+    };
     let longest = "x".repeat(gym_sandbox::MAX_ARGUMENT_BYTES);
-    let length = started.stdout(Command::Argv(vec!["sh".into(), "-c".into(), "echo ${#1}".into(), "x".into(), longest.clone()])).await;
+    let length = started
+        .stdout(Command::Argv(vec![
+            "sh".into(),
+            "-c".into(),
+            "echo ${#1}".into(),
+            "x".into(),
+            longest.clone(),
+        ]))
+        .await;
     assert_eq!(length.trim(), gym_sandbox::MAX_ARGUMENT_BYTES.to_string());
-    let many: Vec<String> = ["sh", "-c", "echo $#", "x"].map(str::to_owned).into_iter().chain((0..1000).map(|_| "y".repeat(100))).collect();
+    let many: Vec<String> = ["sh", "-c", "echo $#", "x"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain((0..1000).map(|_| "y".repeat(100)))
+        .collect();
     assert_eq!(started.stdout(many).await, "1000\n");
     for refused in [
         ExecOptions::new(Command::Argv(vec!["true".into(), format!("{longest}x")])),
@@ -117,22 +159,43 @@ async fn b10_arguments_up_to_the_limit_of_linux_pass_and_more_is_refused() {
 
 #[tokio::test]
 async fn b09_x06_values_of_the_environment_arrive_as_they_are() {
-    let values = [("A", ""), ("B", "x=y=z"), ("C", "one\ntwo"), ("D", " sp ace "), ("E", "é")];
+    let values = [
+        ("A", ""),
+        ("B", "x=y=z"),
+        ("C", "one\ntwo"),
+        ("D", " sp ace "),
+        ("E", "é"),
+    ];
     let print = r#"printf "[%s]" "${A-unset}" "$B" "$C" "$D" "$E""#;
     let expected = "[][x=y=z][one\ntwo][ sp ace ][é]";
-    let spec = values
-        .iter()
-        .fold(SandboxSpec::new(common::BUSYBOX).with_env("F", "box"), |spec, (name, value)| spec.with_env(*name, *value));
+    let spec = values.iter().fold(
+        SandboxSpec::new(common::BUSYBOX).with_env("F", "box"),
+        |spec, (name, value)| spec.with_env(*name, *value),
+    );
     let Some(started) = start(spec).await else { return };
     assert_eq!(started.stdout(print).await, expected);
     let options = values
         .iter()
-        .fold(ExecOptions::new(print), |options, (name, value)| options.with_env(*name, format!("{value}{value}")));
-    assert_eq!(started.stdout(options).await, "[][x=y=zx=y=z][one\ntwoone\ntwo][ sp ace  sp ace ][éé]");
-    assert_eq!(started.stdout(ExecOptions::new("echo $F").with_env("F", "call")).await, "call\n");
+        .fold(ExecOptions::new(print), |options, (name, value)| {
+            options.with_env(*name, format!("{value}{value}"))
+        });
+    assert_eq!(
+        started.stdout(options).await,
+        "[][x=y=zx=y=z][one\ntwoone\ntwo][ sp ace  sp ace ][éé]"
+    );
+    assert_eq!(
+        started
+            .stdout(ExecOptions::new("echo $F").with_env("F", "call"))
+            .await,
+        "call\n"
+    );
     assert_eq!(started.stdout("echo $F").await, "box\n");
     for name in ["", "X=Y", "N\0"] {
-        let error = started.sandbox.exec_with(ExecOptions::new("true").with_env(name, "hush")).await.unwrap_err();
+        let error = started
+            .sandbox
+            .exec_with(ExecOptions::new("true").with_env(name, "hush"))
+            .await
+            .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
         assert!(!format!("{error:?} {}", error.report()).contains("hush"));
     }
@@ -141,22 +204,51 @@ async fn b09_x06_values_of_the_environment_arrive_as_they_are() {
 
 #[tokio::test]
 async fn x08_users_by_name_and_number() {
-    let Some(started) = start(SandboxSpec::new("gym-sandbox/user:test")).await else { return };
+    let Some(started) = start(SandboxSpec::new("gym-sandbox/user:test")).await else {
+        return;
+    };
     assert_eq!(started.stdout("id -u").await, "1001\n");
-    for (user, uid) in [("root", "0"), ("0", "0"), ("nobody", "65534"), ("1234", "1234"), ("tester", "1001")] {
-        assert_eq!(started.stdout(ExecOptions::new("id -u").with_user(user)).await.trim(), uid, "{user}");
+    for (user, uid) in [
+        ("root", "0"),
+        ("0", "0"),
+        ("nobody", "65534"),
+        ("1234", "1234"),
+        ("tester", "1001"),
+    ] {
+        assert_eq!(
+            started
+                .stdout(ExecOptions::new("id -u").with_user(user))
+                .await
+                .trim(),
+            uid,
+            "{user}"
+        );
     }
-    assert_eq!(started.stdout(ExecOptions::new("id -u; id -g").with_user("5:7")).await, "5\n7\n");
+    assert_eq!(
+        started
+            .stdout(ExecOptions::new("id -u; id -g").with_user("5:7"))
+            .await,
+        "5\n7\n"
+    );
     started.close().await;
 }
 
 #[tokio::test]
 async fn d31_an_image_without_a_shell_runs_lists_and_refuses_lines() {
-    let Some(started) = start(SandboxSpec::new(common::STATIC).with_entrypoint(["/static"])).await else { return };
-    assert_eq!(started.stdout(["/static", "print", "hello"]).await.trim_end(), "hello");
+    let Some(started) = start(SandboxSpec::new(common::STATIC).with_entrypoint(["/static"])).await else {
+        return;
+    };
+    assert_eq!(
+        started.stdout(["/static", "print", "hello"]).await.trim_end(),
+        "hello"
+    );
     let exit = started.exec(["/static", "exit", "9"]).await;
     assert_eq!((exit.return_code, exit.error_type), (9, None));
     let line = started.exec("echo hello").await;
-    assert_eq!(line.reason, Some(ExecReason::Start(StartProblem::NotFound)), "{line:?}");
+    assert_eq!(
+        line.reason,
+        Some(ExecReason::Start(StartProblem::NotFound)),
+        "{line:?}"
+    );
     started.close().await;
 }

@@ -1,6 +1,11 @@
+//! From typed words to requests.
+
 use std::time::Duration;
 
 use super::super::args::parse_from;
+use gym_sandbox::docker::{Preset, PullPolicy};
+use gym_sandbox::{Command, ExecTimeout, SandboxResources};
+
 use super::*;
 
 fn typed(arguments: &[&str]) -> Result<Action> {
@@ -17,11 +22,11 @@ fn run(arguments: &[&str]) -> RunRequest {
 #[test]
 fn a_plain_run_has_the_library_s_defaults() {
     let request = run(&["run", "--image", "i", "--", "true"]);
-    assert_eq!(request.config, DockerConfig::default());
-    assert_eq!(request.spec, SandboxSpec::new("i"));
-    assert_eq!(request.options.command, Command::from(["true"]));
-    assert_eq!(request.options.timeout, ExecTimeout::Default);
-    assert_eq!(request.input, Input::Empty);
+    assert_eq!(request.sandbox.config, DockerConfig::default());
+    assert_eq!(request.sandbox.spec, SandboxSpec::new("i"));
+    assert_eq!(request.program.options.command, Command::from(["true"]));
+    assert_eq!(request.program.options.timeout, ExecTimeout::Default);
+    assert_eq!(request.program.input, Input::Empty);
     assert_eq!(request.afterwards, Afterwards::Remove);
     assert_eq!(request.format, Format::Text);
 }
@@ -72,27 +77,30 @@ fn every_option_of_a_run_arrives() {
         "--shell",
         "echo x",
     ]);
-    assert_eq!(request.config.host.as_deref(), Some("unix:///x"));
-    assert_eq!(request.config.create.network.as_deref(), Some("none"));
-    assert_eq!(request.config.create.pids_limit, Some(9));
-    assert_eq!(request.config.create.preset, Preset::Hardened);
-    assert_eq!(request.config.create.pull_policy, PullPolicy::Never);
+    assert_eq!(request.sandbox.config.host.as_deref(), Some("unix:///x"));
+    assert_eq!(request.sandbox.config.create.network.as_deref(), Some("none"));
+    assert_eq!(request.sandbox.config.create.pids_limit, Some(9));
+    assert_eq!(request.sandbox.config.create.preset, Preset::Hardened);
+    assert_eq!(request.sandbox.config.create.pull_policy, PullPolicy::Never);
     let expected = SandboxSpec::new("i")
         .with_env("A", "1")
         .with_workdir("/w")
         .with_resources(SandboxResources::default().with_cpu(0.5).with_memory_mib(512))
         .with_ports([80, 81])
         .unwrap();
-    assert_eq!(request.spec, expected);
-    assert_eq!(request.options.command, Command::Shell("echo x".to_owned()));
-    assert_eq!(request.options.user, Some("u:g".into()));
+    assert_eq!(request.sandbox.spec, expected);
     assert_eq!(
-        request.options.timeout,
+        request.program.options.command,
+        Command::Shell("echo x".to_owned())
+    );
+    assert_eq!(request.program.options.user, Some("u:g".into()));
+    assert_eq!(
+        request.program.options.timeout,
         ExecTimeout::After(Duration::from_secs(90))
     );
-    assert_eq!(request.input, Input::Process);
+    assert_eq!(request.program.input, Input::Process);
     assert_eq!(
-        request.uploads,
+        request.sandbox.uploads,
         [Upload {
             local: "a".into(),
             remote: "/b".into()
@@ -138,4 +146,46 @@ fn what_can_t_be_honoured_exactly_is_refused() {
             "{arguments:?}"
         );
     }
+}
+
+#[test]
+fn an_exec_has_its_own_directory_and_variables() {
+    let Ok(Action::Exec(request)) = typed(&[
+        "exec",
+        "some-id",
+        "--env",
+        "A=1",
+        "--workdir",
+        "/w",
+        "--user",
+        "7",
+        "--json",
+        "--",
+        "env",
+        "-i",
+    ]) else {
+        panic!("not an exec");
+    };
+    assert_eq!(request.id, "some-id");
+    assert_eq!(request.program.options.command, Command::from(["env", "-i"]));
+    assert_eq!(request.program.options.cwd.as_deref(), Some("/w"));
+    assert_eq!(
+        request.program.options.env,
+        [("A".to_owned(), "1".to_owned())].into()
+    );
+    assert_eq!(request.program.options.user, Some("7".into()));
+    assert_eq!(request.format, Format::Json);
+}
+
+#[test]
+fn create_takes_the_options_of_a_sandbox_and_rm_takes_ids() {
+    let Ok(Action::Create(request)) = typed(&["create", "--image", "i", "--network", "none"]) else {
+        panic!("not a create");
+    };
+    assert_eq!(request.sandbox.spec, SandboxSpec::new("i"));
+    assert_eq!(request.sandbox.config.create.network.as_deref(), Some("none"));
+    let Ok(Action::Remove(request)) = typed(&["rm", "a", "b"]) else {
+        panic!("not a removal");
+    };
+    assert_eq!(request.ids, ["a", "b"]);
 }

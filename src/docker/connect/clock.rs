@@ -16,7 +16,8 @@ pub(in crate::docker) struct EngineTime {
 
 impl EngineTime {
     /// Whole seconds since 1970-01-01T00:00:00Z, rounded down.
-    pub(in crate::docker) fn epoch_seconds(self) -> i64 {
+    #[cfg(test)]
+    fn epoch_seconds(self) -> i64 {
         self.epoch_seconds
     }
 
@@ -47,7 +48,10 @@ impl EngineTime {
 
     /// This moment less a part of a second or more. Stops at 1970.
     pub(in crate::docker) fn minus(self, duration: Duration) -> Self {
-        let zero = Self { epoch_seconds: 0, nanoseconds: 0 };
+        let zero = Self {
+            epoch_seconds: 0,
+            nanoseconds: 0,
+        };
         zero.plus(self.since(zero).saturating_sub(duration))
     }
 
