@@ -45,3 +45,8 @@ pub use spec::{
     SandboxDetail, SandboxEndpoint, SandboxHealth, SandboxId, SandboxResources, SandboxSpec, SandboxStatus,
     StartProblem, Stdin, User, Value, check_environment, rewrite_image,
 };
+
+/// The code of the README is compiled with the documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
