@@ -1,5 +1,7 @@
 //! The import rules and the size of files, read from the sources; and proof that the check can fail.
 
+#![expect(clippy::unwrap_used, reason = "a file that can't be read fails the test")]
+
 #[path = "architecture/rules.rs"]
 mod rules;
 #[path = "architecture/scan.rs"]
@@ -193,13 +195,13 @@ fn a_part_without_a_rule_is_found() {
 fn comments_and_texts_are_not_code() {
     accepted(
         "src/spec/exec.rs",
-        r###"
+        r##"
         //! See [`crate::docker::DockerProvider`].
         /* crate::docker /* bollard::x */ crate::docker */
         const A: &str = "crate::docker::x \" bollard::y";
         const B: &str = r#"use crate::docker; "bollard::z" "#;
         const C: char = '"'; const D: &[u8] = b"bollard::b"; fn f<'a>(x: &'a str) -> &'a str { x }
-        "###,
+        "##,
     );
     // What stands behind them is.
     refused(

@@ -1,6 +1,8 @@
 //! The public conformance suite over every provider of the crate, and over providers with a fault, on which it must
 //! fail. Each case is a test with a name of its own: `docker::exec::exit_codes_are_exact`.
 
+#![expect(clippy::print_stderr, reason = "what is left is told after the tests")]
+
 #[path = "common/broken.rs"]
 mod broken;
 mod common;

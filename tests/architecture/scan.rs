@@ -212,8 +212,8 @@ fn text_length(source: &str, before: Option<char>) -> Option<usize> {
             );
         }
     }
-    if source.starts_with('\'') {
-        let mut characters = source[1..].chars();
+    if let Some(rest) = source.strip_prefix('\'') {
+        let mut characters = rest.chars();
         let first = characters.next()?;
         // `'a'` is a character, `'a` a lifetime.
         if first == '\\' || characters.next() == Some('\'') {

@@ -1,5 +1,6 @@
 //! What tests with a real engine share: a provider or a visible skip, and a guard that nothing is left.
 #![allow(dead_code, reason = "every test program uses another part of it")]
+#![allow(clippy::print_stderr, reason = "a skipped test says why")]
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,6 +27,11 @@ const SETTLE: Duration = Duration::from_secs(30);
 pub(crate) fn run_label() -> &'static str {
     static RUN: OnceLock<String> = OnceLock::new();
     RUN.get_or_init(|| format!("test-{}-{}", std::process::id(), uuid::Uuid::new_v4().simple()))
+}
+
+/// A spec of the busybox image.
+pub(crate) fn busybox() -> SandboxSpec {
+    SandboxSpec::new(BUSYBOX)
 }
 
 /// Says whether a test without an engine is a failed one.
@@ -82,11 +88,6 @@ impl DockerTest {
             provider: Arc::new(provider),
             label,
         })
-    }
-
-    /// A spec of the busybox image.
-    pub(crate) fn spec(&self) -> SandboxSpec {
-        SandboxSpec::new(BUSYBOX)
     }
 
     /// The value of [`TEST_LABEL`] on every sandbox of this test.
