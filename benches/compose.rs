@@ -52,12 +52,18 @@ fn corpus(criterion: &mut Criterion) {
         find_cases(Path::new(folder), &mut cases);
     }
     let loaders: Vec<ComposeLoader> = cases.iter().filter_map(|case| loader(case)).collect();
-    criterion.bench_function(&format!("compose config corpus ({} files)", loaders.len()), |bencher| {
-        bencher.iter(|| {
-            // Refused files cost time too.
-            loaders.iter().filter(|loader| config::render(loader, Format::Json).is_ok()).count()
-        });
-    });
+    criterion.bench_function(
+        &format!("compose config corpus ({} files)", loaders.len()),
+        |bencher| {
+            bencher.iter(|| {
+                // Refused files cost time too.
+                loaders
+                    .iter()
+                    .filter(|loader| config::render(loader, Format::Json).is_ok())
+                    .count()
+            });
+        },
+    );
 }
 
 fn find_cases(folder: &Path, cases: &mut Vec<PathBuf>) {
@@ -65,7 +71,9 @@ fn find_cases(folder: &Path, cases: &mut Vec<PathBuf>) {
         cases.push(folder.to_owned());
         return;
     }
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return;
+    };
     for entry in entries.flatten().filter(|entry| entry.path().is_dir()) {
         find_cases(&entry.path(), cases);
     }

@@ -1,3 +1,53 @@
-//! Isolated sandboxes for agent rollouts and benchmark harnesses.
+//! Isolated sandboxes for agent rollouts and benchmark harnesses, on any engine that speaks the Docker Engine API.
+//!
+//! [`AsyncSandbox`] is one sandbox from start to stop. It runs on a [`SandboxProvider`]; [`docker::DockerProvider`] is
+//! the one for Docker-compatible engines. What a sandbox should be is a [`SandboxSpec`], what came of a command an
+//! [`ExecResult`], and everything that can go wrong an [`Error`] with an [`ErrorKind`] to match on.
+//!
+//! ```no_run
+//! use gym_sandbox::{AsyncSandbox, SandboxSpec, provider::config_from_yaml};
+//!
+//! # async fn example() -> gym_sandbox::Result<()> {
+//! let sandbox = AsyncSandbox::from_config(&config_from_yaml("docker: {}")?)?
+//!     .with_spec(SandboxSpec::new("debian:bookworm").with_workdir("/work"));
+//! sandbox.start().await?;
+//! let result = sandbox.exec("echo hello").await?;
+//! assert_eq!(result.stdout().as_deref(), Some("hello\n"));
+//! sandbox.stop().await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Features
+//!
+//! | feature | default | what it adds |
+//! |---|---|---|
+//! | `cli` | yes | the `gym-sandbox` command |
+//! | `tls` | yes | engines reached over tcp with TLS |
+//! | `ssh` | yes | engines reached over ssh |
+//! | `conformance` | no | the public conformance suite for providers |
 
+mod builtin;
 pub mod compose;
+#[cfg(feature = "conformance")]
+pub mod conformance;
+pub mod docker;
+mod error;
+pub mod provider;
+mod sandbox;
+mod spec;
+
+pub use error::{Error, ErrorKind, ImageProblem, Operation, PathProblem, Resource, Result, SandboxReason};
+pub use provider::{Capability, CapabilitySet, ExecSession, SandboxHandle, SandboxProvider};
+pub use sandbox::{AsyncSandbox, DEFAULT_EXEC_TIMEOUT};
+pub use spec::{
+    CapturedOutput, Command, DEFAULT_OUTPUT_CAP_BYTES, ExecErrorType, ExecOptions, ExecPath, ExecReason,
+    ExecResult, ExecTimeout, ImageRewrite, MAX_ARGUMENT_BYTES, Mapping, OutputCap, PerStream, Ports,
+    SandboxDetail, SandboxEndpoint, SandboxHealth, SandboxId, SandboxResources, SandboxSpec, SandboxStatus,
+    StartProblem, Stdin, User, Value, check_environment, rewrite_image,
+};
+
+/// The code of the README is compiled with the documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -81,15 +81,9 @@ fn find_cases(folder: &Path, cases: &mut Vec<PathBuf>) {
 
 /// Reads the table "Deliberate differences": the case, and the text its diagnostic has.
 fn deliberate_differences() -> BTreeMap<String, String> {
-    let page = std::fs::read_to_string(concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/docs/compose-support.md"
-    ))
-    .unwrap_or_default();
-    let table = page
-        .split("## Deliberate differences")
-        .nth(1)
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/compose-support.md"))
         .unwrap_or_default();
+    let table = page.split("## Deliberate differences").nth(1).unwrap_or_default();
     let mut found = BTreeMap::new();
     for line in table.lines().filter(|line| line.starts_with("| ")) {
         let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
@@ -109,16 +103,13 @@ fn deliberate_differences() -> BTreeMap<String, String> {
 
 fn run(case: &Path, strictness: Strictness) -> Result<(), String> {
     let read = |name: &str| std::fs::read_to_string(case.join(name));
-    let description: Value = serde_json::from_str(&read("case.json").expect("found before"))
-        .map_err(|error| error.to_string())?;
+    let description: Value =
+        serde_json::from_str(&read("case.json").expect("found before")).map_err(|error| error.to_string())?;
     let loader = ComposeLoader::new(options(case, &description).with_strictness(strictness));
     let expected = read("expect.json").ok();
     match (config::render(&loader, Format::Json), expected) {
         (Ok(rendered), Some(expected)) => {
-            let home = std::env::home_dir()
-                .unwrap_or_default()
-                .display()
-                .to_string();
+            let home = std::env::home_dir().unwrap_or_default().display().to_string();
             let expected = expected
                 .replace("\"$DIR", &format!("\"{}", case.display()))
                 .replace("\"$HOME", &format!("\"{home}"));
@@ -138,9 +129,7 @@ fn run(case: &Path, strictness: Strictness) -> Result<(), String> {
                 Err(differences.join("\n  "))
             }
         }
-        (Err(diagnostics), Some(_)) => Err(format!(
-            "refused, but docker compose accepts it: {diagnostics}"
-        )),
+        (Err(diagnostics), Some(_)) => Err(format!("refused, but docker compose accepts it: {diagnostics}")),
         (Ok(_), None) => Err(format!(
             "accepted, but docker compose says: {}",
             read("expect.err").unwrap_or_default().trim()
@@ -209,10 +198,7 @@ fn normalized(value: Value, case: &Path) -> Value {
                 text
             })
         }
-        Value::Array(items) => items
-            .into_iter()
-            .map(|item| normalized(item, case))
-            .collect(),
+        Value::Array(items) => items.into_iter().map(|item| normalized(item, case)).collect(),
         Value::Object(map) => {
             let entries = map
                 .into_iter()

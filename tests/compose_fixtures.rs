@@ -12,9 +12,15 @@ use gym_sandbox::compose::{ComposeLoader, LoadOptions, Source, Strictness};
 use serde_json::Value;
 
 fn cases(kind: &str) -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("compose-fixtures").join(kind);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("compose-fixtures")
+        .join(kind);
     let entries = std::fs::read_dir(&folder).expect("compose-fixtures has this folder");
-    let mut cases: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+    let mut cases: Vec<PathBuf> = entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.is_dir())
+        .collect();
     cases.sort();
     assert!(!cases.is_empty(), "{} is empty", folder.display());
     cases
@@ -25,11 +31,20 @@ fn loader(case: &Path) -> ComposeLoader {
     let description: Value = serde_json::from_str(&text).expect("case.json is JSON");
     let strings = |key: &str| -> Vec<String> {
         let items = description[key].as_array().cloned().unwrap_or_default();
-        items.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect()
+        items
+            .iter()
+            .filter_map(|item| item.as_str().map(str::to_owned))
+            .collect()
     };
-    let mut options = LoadOptions::new().with_working_directory(case).with_home("/home/user");
+    let mut options = LoadOptions::new()
+        .with_working_directory(case)
+        .with_home("/home/user");
     let files = strings("files");
-    let files = if files.is_empty() { vec!["compose.yaml".to_owned()] } else { files };
+    let files = if files.is_empty() {
+        vec!["compose.yaml".to_owned()]
+    } else {
+        files
+    };
     for file in files {
         options = options.with_file(Source::path(file));
     }
@@ -87,14 +102,19 @@ fn accepted_files_resolve_to_what_docker_compose_prints() {
                 continue;
             }
         };
-        let expected = std::fs::read_to_string(case.join("expect.json")).expect("ok cases have an expect.json");
+        let expected =
+            std::fs::read_to_string(case.join("expect.json")).expect("ok cases have an expect.json");
         let expected: Value = serde_json::from_str(&expected).expect("expect.json is JSON");
         let got: Value = serde_json::from_str(&portable(&rendered.text, &case)).expect("the output is JSON");
         if sorted(&expected) != sorted(&got) {
             let got = serde_json::to_string_pretty(&sorted(&got)).expect("JSON");
             problems.push(format!("{}: got\n{got}", case.display()));
         }
-        compare_text(&case.join("expect.warnings"), &portable(&rendered.warnings.to_string(), &case), &mut problems);
+        compare_text(
+            &case.join("expect.warnings"),
+            &portable(&rendered.warnings.to_string(), &case),
+            &mut problems,
+        );
         read_again(&case, &mut problems);
     }
     assert!(problems.is_empty(), "{}", problems.join("\n\n"));
@@ -112,7 +132,10 @@ fn read_again(case: &Path, problems: &mut Vec<String>) {
         Ok(second) => {
             let (first, second) = (config::to_json(&first.project), config::to_json(&second.project));
             if first != second && !is_one_way(&first) {
-                problems.push(format!("{}: printed and read again it differs:\n{first}\n{second}", case.display()));
+                problems.push(format!(
+                    "{}: printed and read again it differs:\n{first}\n{second}",
+                    case.display()
+                ));
             }
         }
         Err(diagnostics) => {
@@ -127,18 +150,25 @@ fn read_again(case: &Path, problems: &mut Vec<String>) {
 
 /// A key with a dollar sign is printed with two, but keys are not interpolated when read again.
 fn is_one_way(printed: &str) -> bool {
-    printed.lines().any(|line| line.split("\": ").next().is_some_and(|key| key.contains("$$")))
+    printed
+        .lines()
+        .any(|line| line.split("\": ").next().is_some_and(|key| key.contains("$$")))
 }
 
 fn sorted(value: &Value) -> Value {
     match value {
         Value::Array(items) => items.iter().map(sorted).collect(),
         Value::Object(map) => {
-            let mut entries: Vec<_> = map.iter().map(|(key, value)| (key.clone(), sorted(value))).collect();
+            let mut entries: Vec<_> = map
+                .iter()
+                .map(|(key, value)| (key.clone(), sorted(value)))
+                .collect();
             entries.sort_by(|left, right| left.0.cmp(&right.0));
             entries.into_iter().collect::<serde_json::Map<_, _>>().into()
         }
-        Value::Number(number) => number.as_f64().map_or(Value::Null, |number| format!("number {number}").into()),
+        Value::Number(number) => number
+            .as_f64()
+            .map_or(Value::Null, |number| format!("number {number}").into()),
         other => other.clone(),
     }
 }
@@ -150,7 +180,11 @@ fn refused_files_name_every_mistake_with_its_place() {
         match loader(&case).load() {
             Ok(_) => problems.push(format!("{}: accepted", case.display())),
             Err(diagnostics) => {
-                compare_text(&case.join("expect.err"), &portable(&diagnostics.to_string(), &case), &mut problems);
+                compare_text(
+                    &case.join("expect.err"),
+                    &portable(&diagnostics.to_string(), &case),
+                    &mut problems,
+                );
             }
         }
     }
@@ -160,7 +194,14 @@ fn refused_files_name_every_mistake_with_its_place() {
 #[test]
 fn projects_to_run_load_without_a_warning() {
     for case in cases("run") {
-        let loaded = loader(&case).load().unwrap_or_else(|diagnostics| panic!("{}: {diagnostics}", case.display()));
-        assert!(loaded.warnings.is_empty(), "{}: {}", case.display(), loaded.warnings);
+        let loaded = loader(&case)
+            .load()
+            .unwrap_or_else(|diagnostics| panic!("{}: {diagnostics}", case.display()));
+        assert!(
+            loaded.warnings.is_empty(),
+            "{}: {}",
+            case.display(),
+            loaded.warnings
+        );
     }
 }

@@ -33,7 +33,9 @@ pub fn load(text: &str) {
         Err(diagnostics) => show(text, &diagnostics),
     }
     let kept = options().with_file(file).with_interpolation(Interpolation::Keep);
-    if let Err(diagnostics) = config::render(&ComposeLoader::with_files(kept, MemoryFiles::new()), Format::Yaml) {
+    if let Err(diagnostics) =
+        config::render(&ComposeLoader::with_files(kept, MemoryFiles::new()), Format::Yaml)
+    {
         show(text, &diagnostics);
     }
 }
@@ -41,8 +43,12 @@ pub fn load(text: &str) {
 /// Loads two files, the second over the first; they are one text, parted by a line of equal signs.
 pub fn merge(text: &str) {
     let (base, over) = text.split_once("\n====\n").unwrap_or((text, ""));
-    let options = options().with_file(Source::text("base.yaml", base)).with_file(Source::text("over.yaml", over));
-    let files = MemoryFiles::new().with("/project/base.yaml", base).with("/project/over.yaml", over);
+    let options = options()
+        .with_file(Source::text("base.yaml", base))
+        .with_file(Source::text("over.yaml", over));
+    let files = MemoryFiles::new()
+        .with("/project/base.yaml", base)
+        .with("/project/over.yaml", over);
     if let Err(diagnostics) = ComposeLoader::with_files(options, files).load() {
         show(text, &diagnostics);
     }
@@ -50,8 +56,11 @@ pub fn merge(text: &str) {
 
 /// Reads a file of variables in every dialect.
 pub fn env_file(text: &str) {
-    let compose = "services: {a: {image: x, env_file: [a.env, {path: a.env, format: raw}], label_file: a.env}}";
-    let files = MemoryFiles::new().with("/project/a.env", text).with("/project/.env", text);
+    let compose =
+        "services: {a: {image: x, env_file: [a.env, {path: a.env, format: raw}], label_file: a.env}}";
+    let files = MemoryFiles::new()
+        .with("/project/a.env", text)
+        .with("/project/.env", text);
     let options = options().with_file(Source::text("compose.yaml", compose));
     if let Err(diagnostics) = ComposeLoader::with_files(options, files).load() {
         show(text, &diagnostics);

@@ -62,10 +62,7 @@ enum Form {
 static FORMS: &[(Pattern, Form)] = &[
     (&["services", "*", "build"], Form::Build),
     (&["services", "*", "build", "secrets", "*"], Form::FileMount),
-    (
-        &["services", "*", "build", "provenance"],
-        Form::StringOrBoolean,
-    ),
+    (&["services", "*", "build", "provenance"], Form::StringOrBoolean),
     (&["services", "*", "build", "sbom"], Form::StringOrBoolean),
     (
         &["services", "*", "build", "additional_contexts"],
@@ -146,15 +143,9 @@ impl Walk<'_> {
         let at = node.at;
         let text = node.as_str().map(str::to_owned);
         let replacement = match (form, text) {
-            (Form::Build, Some(context)) => {
-                Node::with_entries([("context", Value::Str(context))], at)
-            }
-            (Form::FileMount, Some(source)) => {
-                Node::with_entries([("source", Value::Str(source))], at)
-            }
-            (Form::Extends, Some(service)) => {
-                Node::with_entries([("service", Value::Str(service))], at)
-            }
+            (Form::Build, Some(context)) => Node::with_entries([("context", Value::Str(context))], at),
+            (Form::FileMount, Some(source)) => Node::with_entries([("source", Value::Str(source))], at),
+            (Form::Extends, Some(service)) => Node::with_entries([("service", Value::Str(service))], at),
             (Form::StringOrBoolean, None) => Node::string(node.to_text(), at),
             (Form::StringOrList, Some(_)) => Node::seq(vec![node.clone()], at),
             (Form::Gpus, Some(_)) => {
@@ -234,11 +225,7 @@ impl Walk<'_> {
         let mut result = Node::with_entries(entries, node.at);
         let mut bind = Vec::new();
         bind.extend(mount.selinux.map(|value| ("selinux", Value::Str(value))));
-        bind.extend(
-            mount
-                .propagation
-                .map(|value| ("propagation", Value::Str(value))),
-        );
+        bind.extend(mount.propagation.map(|value| ("propagation", Value::Str(value))));
         if mount.is_bind {
             bind.push(("create_host_path", Value::Bool(true)));
         }
@@ -251,11 +238,7 @@ impl Walk<'_> {
             options.push(("volume", Node::with_entries(nocopy, node.at)));
         }
         if let Some(map) = result.as_map_mut() {
-            map.extend(
-                options
-                    .into_iter()
-                    .map(|(key, node)| (key.to_owned(), node)),
-            );
+            map.extend(options.into_iter().map(|(key, node)| (key.to_owned(), node)));
         }
         Ok(result)
     }

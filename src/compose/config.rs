@@ -172,10 +172,7 @@ fn write_yaml(value: &Json) -> String {
     let mut output = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         // Behind each word stand its number and a dash.
-        let (number, rest) = part
-            .trim_start_matches('-')
-            .split_once('-')
-            .unwrap_or(("", part));
+        let (number, rest) = part.trim_start_matches('-').split_once('-').unwrap_or(("", part));
         let original = number
             .parse::<usize>()
             .ok()
@@ -194,10 +191,7 @@ struct Quoted {
 
 impl Quoted {
     fn text(&mut self, text: &str) -> String {
-        let is_string = matches!(
-            scalar::resolve(text, true, ScalarTag::None),
-            Ok(Value::Str(_))
-        );
+        let is_string = matches!(scalar::resolve(text, true, ScalarTag::None), Ok(Value::Str(_)));
         if is_string && text != "<<" || text.is_empty() {
             return text.to_owned();
         }
@@ -208,9 +202,7 @@ impl Quoted {
     fn replace(&mut self, value: &Json) -> Json {
         match value {
             Json::String(text) => Json::String(self.text(text)),
-            Json::Array(items) => {
-                Json::Array(items.iter().map(|item| self.replace(item)).collect())
-            }
+            Json::Array(items) => Json::Array(items.iter().map(|item| self.replace(item)).collect()),
             Json::Object(map) => Json::Object(
                 map.iter()
                     .map(|(key, value)| (self.text(key), self.replace(value)))

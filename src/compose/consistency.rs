@@ -40,11 +40,9 @@ pub(crate) fn check(project: &mut Project, model: &Node, sink: &mut Sink) {
     }
     for (name, service) in &mut project.services {
         let path = YamlPath::of_keys(["services", name.as_str()]);
-        if let (Some(scale), Some(deploy), false) = (
-            service.scale,
-            service.deploy.as_mut(),
-            sink.is_poisoned(&path),
-        ) {
+        if let (Some(scale), Some(deploy), false) =
+            (service.scale, service.deploy.as_mut(), sink.is_poisoned(&path))
+        {
             deploy.replicas = Some(scale);
         }
     }
@@ -87,17 +85,15 @@ impl Check<'_> {
         let (service, name) = (self.service, self.name);
         let Some(build) = &service.build else {
             if service.image.is_empty() && service.provider.is_none() {
-                let message = format!(
-                    "service \"{name}\" has neither an image nor a build context specified"
-                );
+                let message =
+                    format!("service \"{name}\" has neither an image nor a build context specified");
                 self.error(&[], message, "");
             }
             return;
         };
         if !build.dockerfile_inline.is_empty() && !build.dockerfile.is_empty() {
-            let message = format!(
-                "service \"{name}\" declares mutually exclusive dockerfile and dockerfile_inline"
-            );
+            let message =
+                format!("service \"{name}\" declares mutually exclusive dockerfile and dockerfile_inline");
             self.error(&["build"], message, "");
         }
         for (context, value) in &build.additional_contexts {
@@ -116,12 +112,8 @@ impl Check<'_> {
             self.error(&["build", "additional_contexts", context], message, "");
         }
         let platform = &service.platform;
-        if !build.platforms.is_empty()
-            && !platform.is_empty()
-            && !build.platforms.contains(platform)
-        {
-            let message =
-                format!("service.build.platforms MUST include service.platform \"{platform}\"");
+        if !build.platforms.is_empty() && !platform.is_empty() && !build.platforms.contains(platform) {
+            let message = format!("service.build.platforms MUST include service.platform \"{platform}\"");
             self.error(&["build", "platforms"], message, "");
         }
     }
@@ -137,12 +129,8 @@ impl Check<'_> {
             self.error(&["network_mode"], message, "remove one of them");
         }
         for network in service.networks.keys() {
-            if !self.project.networks.contains_key(network) && !self.was_wrong("networks", network)
-            {
-                let message = format!(
-                    "service \"{}\" refers to undefined network {network}",
-                    self.name
-                );
+            if !self.project.networks.contains_key(network) && !self.was_wrong("networks", network) {
+                let message = format!("service \"{}\" refers to undefined network {network}", self.name);
                 self.error(
                     &["networks", network],
                     message,
@@ -170,8 +158,7 @@ impl Check<'_> {
         let first = healthcheck.test.words().first().map(String::as_str);
         if !matches!(first, None | Some("CMD" | "CMD-SHELL" | "NONE")) {
             let message =
-                "healthcheck.test must start either by \"CMD\", \"CMD-SHELL\" or \"NONE\""
-                    .to_owned();
+                "healthcheck.test must start either by \"CMD\", \"CMD-SHELL\" or \"NONE\"".to_owned();
             self.error(&["healthcheck", "test"], message, "");
         }
     }
@@ -264,18 +251,13 @@ impl Check<'_> {
             format!("services.{name}: can't set distinct values on '{short}' and '{long}'")
         };
         let deploy = service.deploy.as_ref();
-        if let (Some(scale), Some(replicas)) =
-            (service.scale, deploy.and_then(|deploy| deploy.replicas))
+        if let (Some(scale), Some(replicas)) = (service.scale, deploy.and_then(|deploy| deploy.replicas))
             && scale != replicas
         {
             self.error(&["scale"], distinct("scale", "deploy.replicas"), "");
         }
         if service.scale.is_some_and(|scale| scale < 0) {
-            self.error(
-                &["scale"],
-                "must be greater than or equal to 0".to_owned(),
-                "",
-            );
+            self.error(&["scale"], "must be greater than or equal to 0".to_owned(), "");
         }
         if deploy
             .and_then(|deploy| deploy.replicas)
@@ -289,11 +271,7 @@ impl Check<'_> {
         }
         if let Some(limits) = deploy.and_then(|deploy| deploy.resources.limits.as_ref()) {
             if service.cpus != 0.0 && (service.cpus - limits.cpus).abs() > 0.0 {
-                self.error(
-                    &["cpus"],
-                    distinct("cpus", "deploy.resources.limits.cpus"),
-                    "",
-                );
+                self.error(&["cpus"], distinct("cpus", "deploy.resources.limits.cpus"), "");
             }
             if service.mem_limit.bytes() != 0 && service.mem_limit != limits.memory {
                 self.error(
@@ -356,9 +334,7 @@ impl Check<'_> {
             .iter()
             .map(|entry| entry.split(':').next().unwrap_or_default());
         let volumes = service.volumes.iter().map(|mount| mount.target.as_str());
-        let targets = tmpfs
-            .enumerate()
-            .map(|(index, target)| ("tmpfs", index, target));
+        let targets = tmpfs.enumerate().map(|(index, target)| ("tmpfs", index, target));
         for (key, index, target) in targets.chain(
             volumes
                 .enumerate()

@@ -9,38 +9,28 @@ use super::short;
 
 /// Sets default values.
 pub(crate) fn set_defaults(root: &mut Node) {
-    visit(
-        root,
-        &mut YamlPath::new(),
-        DEFAULTS,
-        &mut |rule, map, at, _| {
-            let mut set = |key: &str, value: Value| {
-                map.entry(key.to_owned())
-                    .or_insert_with(|| Node::new(value, at));
-            };
-            match rule {
-                Default::BuildContext => set("context", Value::Str(".".to_owned())),
-                Default::Port => {
-                    set("protocol", Value::Str("tcp".to_owned()));
-                    set("mode", Value::Str("ingress".to_owned()));
-                }
-                Default::SecretTarget => {
-                    let source = map.get("source").map(Node::to_text).unwrap_or_default();
-                    map.entry("target".to_owned()).or_insert_with(|| {
-                        Node::new(Value::Str(format!("/run/secrets/{source}")), at)
-                    });
-                }
-                Default::DeviceCount => {
-                    if !map.contains_key("count") && !map.contains_key("device_ids") {
-                        map.insert(
-                            "count".to_owned(),
-                            Node::new(Value::Str("all".to_owned()), at),
-                        );
-                    }
+    visit(root, &mut YamlPath::new(), DEFAULTS, &mut |rule, map, at, _| {
+        let mut set = |key: &str, value: Value| {
+            map.entry(key.to_owned()).or_insert_with(|| Node::new(value, at));
+        };
+        match rule {
+            Default::BuildContext => set("context", Value::Str(".".to_owned())),
+            Default::Port => {
+                set("protocol", Value::Str("tcp".to_owned()));
+                set("mode", Value::Str("ingress".to_owned()));
+            }
+            Default::SecretTarget => {
+                let source = map.get("source").map(Node::to_text).unwrap_or_default();
+                map.entry("target".to_owned())
+                    .or_insert_with(|| Node::new(Value::Str(format!("/run/secrets/{source}")), at));
+            }
+            Default::DeviceCount => {
+                if !map.contains_key("count") && !map.contains_key("device_ids") {
+                    map.insert("count".to_owned(), Node::new(Value::Str("all".to_owned()), at));
                 }
             }
-        },
-    );
+        }
+    });
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -72,16 +62,11 @@ static DEFAULTS: &[(Pattern, Default)] = &[
 
 /// Checks conflicts inside one value.
 pub(crate) fn check(root: &mut Node, sink: &mut Sink) {
-    visit(
-        root,
-        &mut YamlPath::new(),
-        CHECKS,
-        &mut |rule, map, at, path| {
-            if let Err(message) = check_one(rule, map) {
-                sink.error(at, path, message);
-            }
-        },
-    );
+    visit(root, &mut YamlPath::new(), CHECKS, &mut |rule, map, at, path| {
+        if let Err(message) = check_one(rule, map) {
+            sink.error(at, path, message);
+        }
+    });
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -102,10 +87,7 @@ static CHECKS: &[(Pattern, Check)] = &[
     ),
     (&["secrets", "*"], Check::OneOf(&["file", "environment"])),
     (&["services", "*", "ports", "*"], Check::HostAddress),
-    (
-        &["services", "*", "develop", "watch", "*"],
-        Check::WatchPath,
-    ),
+    (&["services", "*", "develop", "watch", "*"], Check::WatchPath),
     (
         &[
             "services",
@@ -144,16 +126,11 @@ fn check_one(rule: Check, map: &Map) -> Result<(), String> {
             match count {
                 0 if !elsewhere => Err(format!("one of {} must be set", keys.join("|"))),
                 0 | 1 => Ok(()),
-                _ => Err(format!(
-                    "{} attributes are mutually exclusive",
-                    keys.join("|")
-                )),
+                _ => Err(format!("{} attributes are mutually exclusive", keys.join("|"))),
             }
         }
         Check::HostAddress => match map.get("host_ip").and_then(Node::as_str) {
-            Some(address) if !short::is_ip_address(address) => {
-                Err(format!("invalid ip address: {address}"))
-            }
+            Some(address) if !short::is_ip_address(address) => Err(format!("invalid ip address: {address}")),
             _ => Ok(()),
         },
         Check::WatchPath => match map.get("path").and_then(Node::as_str) {

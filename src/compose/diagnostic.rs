@@ -135,11 +135,7 @@ pub fn render(diagnostics: &Diagnostics, source: impl Fn(&Path) -> Option<String
     page
 }
 
-fn render_one(
-    page: &mut String,
-    diagnostic: &Diagnostic,
-    source: &impl Fn(&Path) -> Option<String>,
-) {
+fn render_one(page: &mut String, diagnostic: &Diagnostic, source: &impl Fn(&Path) -> Option<String>) {
     let path = diagnostic.path.to_string();
     let separator = if path.is_empty() { "" } else { ": " };
     push(
@@ -191,11 +187,7 @@ fn render_line(page: &mut String, diagnostic: &Diagnostic, text: &str) {
         .collect();
     let number = diagnostic.line.to_string();
     let margin = " ".repeat(number.len());
-    let caret = " ".repeat(
-        (diagnostic.column as usize)
-            .saturating_sub(1)
-            .min(SHOWN_COLUMNS),
-    );
+    let caret = " ".repeat((diagnostic.column as usize).saturating_sub(1).min(SHOWN_COLUMNS));
     push(
         page,
         format_args!("{margin} |\n{number} | {line}\n{margin} | {caret}^\n"),
@@ -284,9 +276,7 @@ impl Sink {
 
     /// Tells whether something below `path` was already found wrong.
     pub(crate) fn is_poisoned(&self, path: &YamlPath) -> bool {
-        self.poisoned
-            .iter()
-            .any(|poisoned| poisoned.starts_with(path))
+        self.poisoned.iter().any(|poisoned| poisoned.starts_with(path))
     }
 
     /// Returns (errors, warnings) in file order, with file names filled in.

@@ -92,10 +92,7 @@ struct Reader<'a> {
 
 /// A blank that does not end a line.
 fn is_blank(c: char) -> bool {
-    matches!(
-        c,
-        '\t' | '\u{b}' | '\u{c}' | '\r' | ' ' | '\u{85}' | '\u{a0}'
-    )
+    matches!(c, '\t' | '\u{b}' | '\u{c}' | '\r' | ' ' | '\u{85}' | '\u{a0}')
 }
 
 impl<'a> Reader<'a> {

@@ -52,14 +52,7 @@ fn read_environment(
             let place = path.key("environment");
             let at = model.position_of(&place.key(name));
             let traps = load.traps;
-            trap::report(
-                traps,
-                Trap::NullHidesEnvFile,
-                at,
-                &place,
-                name,
-                &mut load.sink,
-            );
+            trap::report(traps, Trap::NullHidesEnvFile, at, &place, name, &mut load.sink);
         }
     }
     let mut merged: BTreeMap<String, Option<String>> = values
@@ -86,21 +79,15 @@ fn read_env_file(
         }
         return;
     }
-    let Some(text) = load
-        .reader
-        .read_within(&file.path, at, place, &mut load.sink)
-    else {
+    let Some(text) = load.reader.read_within(&file.path, at, place, &mut load.sink) else {
         return;
     };
     let result = match file.format.as_str() {
         "" | ".env" => dotenv::parse(&text, values, lookup),
         "raw" => dotenv::parse_raw(&text, values, lookup),
         format => {
-            load.sink.error(
-                at,
-                place,
-                format!("unsupported env_file format \"{format}\""),
-            );
+            load.sink
+                .error(at, place, format!("unsupported env_file format \"{format}\""));
             return;
         }
     };
@@ -115,11 +102,8 @@ fn read_labels(load: &mut Load<'_>, service: &mut Service, model: &Node, path: &
         let place = path.key("label_file").index(index);
         let at = model.position_of(&place);
         if !load.reader.exists(file) {
-            load.sink.error(
-                at,
-                &place,
-                format!("label file {file} not found: no such file"),
-            );
+            load.sink
+                .error(at, &place, format!("label file {file} not found: no such file"));
             continue;
         }
         let Some(text) = load.reader.read_within(file, at, &place, &mut load.sink) else {
@@ -148,9 +132,6 @@ pub(crate) fn report(load: &mut Load<'_>, file: &str, error: &DotenvError) {
     load.sink.error(
         at,
         &YamlPath::new(),
-        format!(
-            "failed to read {file}: line {}: {}",
-            error.line, error.message
-        ),
+        format!("failed to read {file}: line {}: {}", error.line, error.message),
     );
 }

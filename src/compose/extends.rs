@@ -79,10 +79,7 @@ impl Work<'_, '_> {
             self.load.sink.error(
                 at,
                 &place,
-                format!(
-                    "circular reference: {} extend one another",
-                    chain.join(" -> ")
-                ),
+                format!("circular reference: {} extend one another", chain.join(" -> ")),
             );
             drop_extends(services, name);
             return;
@@ -118,9 +115,8 @@ impl Work<'_, '_> {
             None => (services.clone(), file.to_owned(), Rc::from(Vec::new())),
         };
         if !base_services.borrow().contains_key(&base_name) {
-            let message = format!(
-                "cannot extend service \"{name}\": service \"{base_name}\" not found in {base_file}"
-            );
+            let message =
+                format!("cannot extend service \"{name}\": service \"{base_name}\" not found in {base_file}");
             self.load.sink.error(extends.key_at, place, message);
             return None;
         }
@@ -145,13 +141,7 @@ impl Work<'_, '_> {
     }
 
     /// Copies a base, within the budget; an empty one has nothing to give.
-    fn copy(
-        &mut self,
-        services: &Services,
-        name: &str,
-        at: Position,
-        place: &YamlPath,
-    ) -> Option<Node> {
+    fn copy(&mut self, services: &Services, name: &str, at: Position, place: &YamlPath) -> Option<Node> {
         let services = services.borrow();
         let base = services.get(name).filter(|base| !base.is_null())?;
         if base.as_map().is_none() {
@@ -175,12 +165,7 @@ impl Work<'_, '_> {
     }
 
     /// Reads what `extends` says: the service, and the file when it is another.
-    fn target(
-        &mut self,
-        name: &str,
-        extends: &Node,
-        place: &YamlPath,
-    ) -> Option<(String, Option<String>)> {
+    fn target(&mut self, name: &str, extends: &Node, place: &YamlPath) -> Option<(String, Option<String>)> {
         if let Some(service) = extends.as_str() {
             return Some((service.to_owned(), None));
         }
@@ -266,11 +251,7 @@ impl Work<'_, '_> {
 }
 
 fn drop_extends(services: &Services, name: &str) {
-    if let Some(map) = services
-        .borrow_mut()
-        .get_mut(name)
-        .and_then(Node::as_map_mut)
-    {
+    if let Some(map) = services.borrow_mut().get_mut(name).and_then(Node::as_map_mut) {
         map.shift_remove("extends");
     }
 }

@@ -34,10 +34,7 @@ fn shape(scientific: &str) -> String {
     }
     if !(-4..6).contains(&exponent) {
         let exponent_sign = if exponent < 0 { '-' } else { '+' };
-        return format!(
-            "{sign}{mantissa}e{exponent_sign}{:02}",
-            exponent.unsigned_abs()
-        );
+        return format!("{sign}{mantissa}e{exponent_sign}{:02}", exponent.unsigned_abs());
     }
     let body = if exponent < 0 {
         let zeros = "0".repeat(usize::try_from(-exponent - 1).unwrap_or(0));
@@ -56,10 +53,7 @@ fn shape(scientific: &str) -> String {
 /// Rewrites a time printed by Go's `%v` the way Go's JSON writes it: `2024-01-01T00:00:00Z`.
 pub(crate) fn rfc3339(printed: &str) -> String {
     let mut parts = printed.split(' ');
-    let (date, time) = (
-        parts.next().unwrap_or_default(),
-        parts.next().unwrap_or_default(),
-    );
+    let (date, time) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     let zone = match parts.next().unwrap_or_default() {
         "+0000" => "Z".to_owned(),
         zone if zone.len() == 5 => format!("{}:{}", &zone[..3], &zone[3..]),

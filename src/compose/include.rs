@@ -6,19 +6,14 @@ use super::path::YamlPath;
 use super::{envfile, paths, pathtext};
 
 /// What is imported.
-const SECTIONS: &[&str] = &[
-    "services", "volumes", "networks", "secrets", "configs", "models",
-];
+const SECTIONS: &[&str] = &["services", "volumes", "networks", "secrets", "configs", "models"];
 
 /// The deepest nesting of includes.
 const DEEPEST: usize = 32;
 
 /// Imports into `root` what it includes, and takes the key out.
 pub(crate) fn apply(load: &mut Load<'_>, root: &mut Node, place: &Place) {
-    let Some(include) = root
-        .as_map_mut()
-        .and_then(|map| map.shift_remove("include"))
-    else {
+    let Some(include) = root.as_map_mut().and_then(|map| map.shift_remove("include")) else {
         return;
     };
     let path = YamlPath::of_keys(["include"]);
@@ -97,11 +92,8 @@ impl Wanted {
             .iter()
             .find(|file| paths::is_remote(file) || file.starts_with("oci:"));
         if let Some(file) = remote {
-            load.sink.error(
-                entry.at,
-                path,
-                format!("remote files cannot be included: {file}"),
-            );
+            load.sink
+                .error(entry.at, path, format!("remote files cannot be included: {file}"));
             return None;
         }
         Some(wanted)
@@ -124,9 +116,7 @@ impl Wanted {
             return None;
         }
         let folder = match &self.project_directory {
-            Some(folder) if !folder.is_empty() => {
-                pathtext::clean(&pathtext::absolute(&place.folder, folder))
-            }
+            Some(folder) if !folder.is_empty() => pathtext::clean(&pathtext::absolute(&place.folder, folder)),
             _ => pathtext::folder(first),
         };
         let mut environment = place.environment.clone();
@@ -167,9 +157,7 @@ impl Wanted {
         }
         let mut values = std::collections::BTreeMap::new();
         for file in files {
-            let text = load
-                .reader
-                .read_within(&file, self.at, path, &mut load.sink)?;
+            let text = load.reader.read_within(&file, self.at, path, &mut load.sink)?;
             let lookup = |name: &str| place.environment.get(name).cloned();
             if let Err(error) = super::dotenv::parse(&text, &mut values, &lookup) {
                 envfile::report(load, &file, &error);
@@ -197,8 +185,7 @@ fn texts(load: &mut Load<'_>, node: &Node, path: &YamlPath) -> Option<Vec<String
         .map(|item| item.as_str().map(str::to_owned))
         .collect();
     if texts.is_none() {
-        load.sink
-            .error(node.key_at, path, "must be a list of strings");
+        load.sink.error(node.key_at, path, "must be a list of strings");
     }
     texts
 }
@@ -209,10 +196,7 @@ fn import(load: &mut Load<'_>, root: &mut Node, mut imported: Node) {
         return;
     };
     for section in SECTIONS {
-        let Some(found) = imported
-            .as_map_mut()
-            .and_then(|map| map.shift_remove(*section))
-        else {
+        let Some(found) = imported.as_map_mut().and_then(|map| map.shift_remove(*section)) else {
             continue;
         };
         let Value::Map(found) = found.value else {

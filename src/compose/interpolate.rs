@@ -63,8 +63,7 @@ impl Walk<'_> {
             unset.push(name.to_owned());
         });
         for name in unset {
-            let message =
-                format!("the \"{name}\" variable is not set, defaulting to a blank string");
+            let message = format!("the \"{name}\" variable is not set, defaulting to a blank string");
             self.sink.warning(
                 at,
                 &self.path,
@@ -145,8 +144,7 @@ pub(crate) fn parse_integer(text: &str) -> Option<i64> {
 pub(crate) fn parse_float(text: &str) -> Option<f64> {
     let is_digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
     let bytes = text.as_bytes();
-    let separates =
-        |at: usize| at > 0 && is_digit(bytes.get(at - 1)) && is_digit(bytes.get(at + 1));
+    let separates = |at: usize| at > 0 && is_digit(bytes.get(at - 1)) && is_digit(bytes.get(at + 1));
     if !text.match_indices('_').all(|(at, _)| separates(at)) {
         return None;
     }
@@ -204,13 +202,7 @@ static CASTS: &[(Pattern, Cast)] = &[
         Cast::Integer,
     ),
     (
-        &[
-            "services",
-            "*",
-            "deploy",
-            "update_config",
-            "max_failure_ratio",
-        ],
+        &["services", "*", "deploy", "update_config", "max_failure_ratio"],
         Cast::Float,
     ),
     (
@@ -218,13 +210,7 @@ static CASTS: &[(Pattern, Cast)] = &[
         Cast::Integer,
     ),
     (
-        &[
-            "services",
-            "*",
-            "deploy",
-            "rollback_config",
-            "max_failure_ratio",
-        ],
+        &["services", "*", "deploy", "rollback_config", "max_failure_ratio"],
         Cast::Float,
     ),
     (
@@ -232,13 +218,7 @@ static CASTS: &[(Pattern, Cast)] = &[
         Cast::Integer,
     ),
     (
-        &[
-            "services",
-            "*",
-            "deploy",
-            "placement",
-            "max_replicas_per_node",
-        ],
+        &["services", "*", "deploy", "placement", "max_replicas_per_node"],
         Cast::Integer,
     ),
     (&["services", "*", "healthcheck", "retries"], Cast::Integer),
@@ -255,10 +235,7 @@ static CASTS: &[(Pattern, Cast)] = &[
     (&["services", "*", "ulimits", "*"], Cast::Integer),
     (&["services", "*", "ulimits", "*", "hard"], Cast::Integer),
     (&["services", "*", "ulimits", "*", "soft"], Cast::Integer),
-    (
-        &["services", "*", "volumes", "[]", "read_only"],
-        Cast::Boolean,
-    ),
+    (&["services", "*", "volumes", "[]", "read_only"], Cast::Boolean),
     (
         &["services", "*", "volumes", "[]", "volume", "nocopy"],
         Cast::Boolean,

@@ -15,8 +15,8 @@ use super::path::YamlPath;
 use super::source::{DiskFiles, ProjectFiles, Reader};
 use super::yaml::{Budget, Document};
 use super::{
-    consistency, defaults, envfile, include, interpolate, merge, names, normalize, paths, profile,
-    schema, trap, unicity, yaml,
+    consistency, defaults, envfile, include, interpolate, merge, names, normalize, paths, profile, schema,
+    trap, unicity, yaml,
 };
 
 /// Loads a Compose project.
@@ -197,10 +197,7 @@ impl<'a> Load<'a> {
 
     fn parse_named(&mut self, file: &names::NamedFile) -> Option<ParsedFile> {
         let text = match &file.text {
-            Some(text) => self
-                .reader
-                .count(text.len(), &file.path)
-                .map(|()| text.clone()),
+            Some(text) => self.reader.count(text.len(), &file.path).map(|()| text.clone()),
             None => self.reader.read_named(&file.path),
         };
         let number = self.reader.register(&file.path);
@@ -220,12 +217,7 @@ impl<'a> Load<'a> {
     }
 
     /// Reads and parses a file that another file names.
-    pub(crate) fn parse_within(
-        &mut self,
-        path: &str,
-        at: Position,
-        place: &YamlPath,
-    ) -> Option<ParsedFile> {
+    pub(crate) fn parse_within(&mut self, path: &str, at: Position, place: &YamlPath) -> Option<ParsedFile> {
         let text = self.reader.read_within(path, at, place, &mut self.sink)?;
         let number = self.reader.register(path);
         let errors = self.sink.error_count();
@@ -278,10 +270,7 @@ impl<'a> Load<'a> {
         merge::merge_files(root, over, &mut self.sink);
         unicity::enforce(root, self.traps, &mut self.sink);
         schema::validate(root, &mut self.sink);
-        if let Some(version) = root
-            .as_map_mut()
-            .and_then(|map| map.shift_remove("version"))
-        {
+        if let Some(version) = root.as_map_mut().and_then(|map| map.shift_remove("version")) {
             let message = "the attribute `version` is obsolete, it will be ignored";
             self.sink.warning(
                 version.key_at,
@@ -296,11 +285,8 @@ impl<'a> Load<'a> {
     /// Interpolates a document, if it is a mapping at all.
     pub(crate) fn prepare(&mut self, mut root: Node, place: &Place) -> Option<Node> {
         if !matches!(root.value, Value::Map(_)) {
-            self.sink.error(
-                root.at,
-                &YamlPath::new(),
-                "top-level object must be a mapping",
-            );
+            self.sink
+                .error(root.at, &YamlPath::new(), "top-level object must be a mapping");
             return None;
         }
         if self.interpolate {
@@ -316,13 +302,7 @@ impl<'a> Load<'a> {
         } else {
             Variables::Kept
         };
-        canonical::canonicalize(
-            root,
-            variables,
-            self.traps,
-            &mut self.budget,
-            &mut self.sink,
-        );
+        canonical::canonicalize(root, variables, self.traps, &mut self.budget, &mut self.sink);
         // Long forms can show duplicates that short ones hid.
         unicity::enforce(root, self.traps, &mut self.sink);
     }

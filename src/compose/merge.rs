@@ -50,10 +50,7 @@ static RULES: &[(Pattern, Rule)] = &[
     (&["services", "*", "annotations"], Rule::Sequence),
     (&["services", "*", "build"], Rule::Build),
     (&["services", "*", "build", "args"], Rule::Sequence),
-    (
-        &["services", "*", "build", "additional_contexts"],
-        Rule::Sequence,
-    ),
+    (&["services", "*", "build", "additional_contexts"], Rule::Sequence),
     (&["services", "*", "build", "extra_hosts"], Rule::NewOnly),
     (&["services", "*", "build", "labels"], Rule::Sequence),
     (&["services", "*", "command"], Rule::Replace),
@@ -73,17 +70,10 @@ static RULES: &[(Pattern, Rule)] = &[
     (&["services", "*", "healthcheck", "test"], Rule::Replace),
     (&["services", "*", "labels"], Rule::Sequence),
     (&["services", "*", "logging"], Rule::Logging),
-    (
-        &["services", "*", "models"],
-        Rule::Names {
-            dependencies: false,
-        },
-    ),
+    (&["services", "*", "models"], Rule::Names { dependencies: false }),
     (
         &["services", "*", "networks"],
-        Rule::Names {
-            dependencies: false,
-        },
+        Rule::Names { dependencies: false },
     ),
     (&["services", "*", "sysctls"], Rule::Sequence),
     (&["services", "*", "tmpfs"], Rule::Sequence),
@@ -135,10 +125,7 @@ impl Merge<'_> {
     }
 
     fn cannot(&mut self, at: Position) {
-        let message = format!(
-            "cannot override {}: the values are of different kinds",
-            self.path
-        );
+        let message = format!("cannot override {}: the values are of different kinds", self.path);
         self.sink.error(at, &self.path, message);
     }
 
@@ -226,9 +213,7 @@ impl Merge<'_> {
                         Pool::Override(index) => subnet(&overrides[*index]) == *wanted,
                     })
                 };
-                if subnet(over) != subnet(&originals[index])
-                    && find(originals, &subnet(over)).is_none()
-                {
+                if subnet(over) != subnet(&originals[index]) && find(originals, &subnet(over)).is_none() {
                     kept.push(Pool::Override(other));
                     continue;
                 }
@@ -310,10 +295,7 @@ fn to_names(node: Node, dependencies: bool) -> Node {
 /// What the short form of a dependency means.
 pub(crate) fn started(at: Position) -> Node {
     let condition = Value::Str("service_started".to_owned());
-    Node::with_entries(
-        [("condition", condition), ("required", Value::Bool(true))],
-        at,
-    )
+    Node::with_entries([("condition", condition), ("required", Value::Bool(true))], at)
 }
 
 fn to_build(node: Node) -> Node {

@@ -53,11 +53,7 @@ pub(crate) fn find_start(load: &mut Load<'_>) -> Option<Start> {
         .project_directory
         .as_ref()
         .map(|folder| resolved(&working, folder));
-    let mut files: Vec<NamedFile> = options
-        .files
-        .iter()
-        .map(|file| named(&working, file))
-        .collect();
+    let mut files: Vec<NamedFile> = options.files.iter().map(|file| named(&working, file)).collect();
     let mut environment = options.environment.clone();
     let folder_of = |files: &[NamedFile]| {
         let first = files
@@ -150,8 +146,7 @@ fn add_env_files(
             continue;
         }
         let text = if is_default {
-            load.reader
-                .read_within(file, nowhere, &root, &mut load.sink)?
+            load.reader.read_within(file, nowhere, &root, &mut load.sink)?
         } else {
             match load.reader.read_named(file) {
                 Ok(text) => text,
@@ -182,10 +177,7 @@ fn default_files(
     environment: &Environment,
 ) -> Option<Vec<NamedFile>> {
     let file = |path: String| NamedFile { path, text: None };
-    if let Some(list) = environment
-        .get("COMPOSE_FILE")
-        .filter(|list| !list.is_empty())
-    {
+    if let Some(list) = environment.get("COMPOSE_FILE").filter(|list| !list.is_empty()) {
         let separator = environment
             .get("COMPOSE_PATH_SEPARATOR")
             .map_or(":", String::as_str);
@@ -225,22 +217,14 @@ fn default_files(
 }
 
 /// Determines the project name: given, then `COMPOSE_PROJECT_NAME`, then `name:`, then the folder.
-pub(crate) fn project_name(
-    load: &mut Load<'_>,
-    start: &Start,
-    files: &[ParsedFile],
-) -> Option<String> {
+pub(crate) fn project_name(load: &mut Load<'_>, start: &Start, files: &[ParsedFile]) -> Option<String> {
     let nowhere = Position::default();
     let root = YamlPath::new();
     let from_environment = start
         .environment
         .get(PROJECT_NAME_VARIABLE)
         .filter(|name| !name.is_empty());
-    let given = load
-        .options
-        .project_name
-        .as_ref()
-        .filter(|name| !name.is_empty());
+    let given = load.options.project_name.as_ref().filter(|name| !name.is_empty());
     if let Some(name) = given.or(from_environment) {
         if normalized_name(name) == *name {
             return Some(name.clone());

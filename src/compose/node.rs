@@ -235,21 +235,16 @@ impl Value {
             (Self::Uint(left), Self::Uint(right)) => left == right,
             (Self::Float(left), Self::Float(right)) => left == right,
             (Self::Float32(left), Self::Float32(right)) => left == right,
-            (Self::Str(left), Self::Str(right)) | (Self::Time(left), Self::Time(right)) => {
-                left == right
-            }
+            (Self::Str(left), Self::Str(right)) | (Self::Time(left), Self::Time(right)) => left == right,
             (Self::Seq(left), Self::Seq(right)) => {
                 left.len() == right.len()
-                    && left
-                        .iter()
-                        .zip(right)
-                        .all(|(left, right)| left.same_value(right))
+                    && left.iter().zip(right).all(|(left, right)| left.same_value(right))
             }
             (Self::Map(left), Self::Map(right)) => {
                 left.len() == right.len()
-                    && left.iter().all(|(key, node)| {
-                        right.get(key).is_some_and(|other| node.same_value(other))
-                    })
+                    && left
+                        .iter()
+                        .all(|(key, node)| right.get(key).is_some_and(|other| node.same_value(other)))
             }
             _ => false,
         }

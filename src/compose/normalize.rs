@@ -194,11 +194,7 @@ const NAMESPACES: &[&str] = &["network_mode", "ipc", "pid", "uts", "cgroup"];
 
 fn imply_dependencies(service: &mut Map) {
     let mut implied: Vec<(String, bool, super::node::Position)> = Vec::new();
-    for link in service
-        .get("links")
-        .and_then(Node::as_seq)
-        .unwrap_or_default()
-    {
+    for link in service.get("links").and_then(Node::as_seq).unwrap_or_default() {
         let Some(text) = link.as_str() else { continue };
         let mut parts = text.split(':');
         let name = parts.next().unwrap_or_default();

@@ -25,11 +25,7 @@ impl YamlPath {
 
     /// Makes a path of mapping keys.
     pub fn of_keys<'a>(keys: impl IntoIterator<Item = &'a str>) -> Self {
-        Self(
-            keys.into_iter()
-                .map(|key| Segment::Key(key.to_owned()))
-                .collect(),
-        )
+        Self(keys.into_iter().map(|key| Segment::Key(key.to_owned())).collect())
     }
 
     /// Returns the segments, top first.
@@ -83,14 +79,10 @@ impl YamlPath {
     /// Tells whether this path has exactly the shape of `pattern`.
     pub(crate) fn matches(&self, pattern: Pattern) -> bool {
         self.0.len() == pattern.len()
-            && self
-                .0
-                .iter()
-                .zip(pattern)
-                .all(|(segment, part)| match segment {
-                    Segment::Key(key) => *part == "*" || part == key,
-                    Segment::Index(_) => *part == "*" || *part == "[]",
-                })
+            && self.0.iter().zip(pattern).all(|(segment, part)| match segment {
+                Segment::Key(key) => *part == "*" || part == key,
+                Segment::Index(_) => *part == "*" || *part == "[]",
+            })
     }
 }
 

@@ -47,10 +47,7 @@ static PATHS: &[(Pattern, Kind)] = &[
     (&["services", "*", "env_file", "*", "path"], Kind::Plain),
     (&["services", "*", "label_file", "*"], Kind::Plain),
     (&["services", "*", "extends", "file"], Kind::Plain),
-    (
-        &["services", "*", "develop", "watch", "*", "path"],
-        Kind::Plain,
-    ),
+    (&["services", "*", "develop", "watch", "*", "path"], Kind::Plain),
     (&["services", "*", "volumes", "*"], Kind::Mount),
     (&["configs", "*", "file"], Kind::MaybeWindows),
     (&["secrets", "*", "file"], Kind::MaybeWindows),
@@ -99,8 +96,7 @@ impl Walk<'_> {
                 if let Some(source) = map.get_mut("source") {
                     self.text(Kind::MaybeWindows, source);
                 } else {
-                    let message =
-                        "invalid mount config for type \"bind\": field Source must not be empty";
+                    let message = "invalid mount config for type \"bind\": field Source must not be empty";
                     self.sink.error(at, &self.path, message);
                 }
             }

@@ -55,11 +55,7 @@ pub(crate) fn folder(path: &str) -> String {
 
 /// Tells whether a cleaned `path` is `root` or lies below it.
 pub(crate) fn is_within(path: &str, root: &str) -> bool {
-    root == "/"
-        || path == root
-        || path
-            .strip_prefix(root)
-            .is_some_and(|rest| rest.starts_with('/'))
+    root == "/" || path == root || path.strip_prefix(root).is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// Tells whether a path is absolute on Windows: a drive or a share.

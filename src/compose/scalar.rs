@@ -206,9 +206,7 @@ fn timestamp(text: &str) -> Option<String> {
     }
     let mut fraction = "";
     if let Some(tail) = rest.strip_prefix('.') {
-        let end = tail
-            .find(|c: char| !c.is_ascii_digit())
-            .unwrap_or(tail.len());
+        let end = tail.find(|c: char| !c.is_ascii_digit()).unwrap_or(tail.len());
         if end == 0 {
             return None;
         }
@@ -247,9 +245,7 @@ fn one_or_two_digits(text: &str) -> Option<(u32, &str)> {
 fn days_of(year: u32, month: u32) -> u32 {
     match month {
         4 | 6 | 9 | 11 => 30,
-        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => {
-            29
-        }
+        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => 29,
         2 => 28,
         _ => 31,
     }
@@ -345,10 +341,7 @@ mod tests {
             shown(&resolve("1", true, ScalarTag::Core("float")).unwrap()),
             "float 1"
         );
-        assert_eq!(
-            shown(&resolve("010", true, ScalarTag::Other).unwrap()),
-            "str 010"
-        );
+        assert_eq!(shown(&resolve("010", true, ScalarTag::Other).unwrap()), "str 010");
         assert_eq!(
             shown(&resolve("true", false, ScalarTag::None).unwrap()),
             "str true"

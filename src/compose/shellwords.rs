@@ -20,8 +20,7 @@ pub(crate) fn split(line: &str) -> Result<Split, &'static str> {
     let mut words = Vec::new();
     let mut word = String::new();
     let mut has_word = false;
-    let (mut escaped, mut double, mut single, mut back, mut dollar) =
-        (false, false, false, false, false);
+    let (mut escaped, mut double, mut single, mut back, mut dollar) = (false, false, false, false, false);
     let mut dropped = None;
     for (position, c) in line.char_indices() {
         if escaped {

@@ -32,12 +32,10 @@ pub(crate) fn parse_port(text: &str) -> Result<Vec<Port>, String> {
     if container.is_empty() {
         return Err(format!("no port specified: {text}<empty>"));
     }
-    let (start, end) =
-        parse_range(container).ok_or_else(|| format!("invalid containerPort: {container}"))?;
+    let (start, end) = parse_range(container).ok_or_else(|| format!("invalid containerPort: {container}"))?;
     let mut wanted = None;
     if !published.is_empty() {
-        let range =
-            parse_range(published).ok_or_else(|| format!("invalid hostPort: {published}"))?;
+        let range = parse_range(published).ok_or_else(|| format!("invalid hostPort: {published}"))?;
         if range.1 - range.0 != end - start && start != end {
             return Err(format!(
                 "invalid ranges specified for container and host Ports: {container} and {published}"
@@ -83,9 +81,7 @@ fn read_address(text: &str) -> Result<String, String> {
             .strip_suffix(']')
             .ok_or_else(|| format!("invalid ip address {text}"))?,
         None if text.contains(':') => {
-            return Err(format!(
-                "invalid ip address {text}: too many colons in address"
-            ));
+            return Err(format!("invalid ip address {text}: too many colons in address"));
         }
         None => text,
     };
@@ -115,10 +111,7 @@ pub(crate) fn parse_range(text: &str) -> Option<(u16, u16)> {
 
 /// One mount.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is one word of the short form"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one word of the short form")]
 pub(crate) struct Mount {
     pub(crate) source: String,
     pub(crate) target: String,
@@ -144,9 +137,7 @@ impl Mount {
             } else {
                 &self.source
             });
-        drive
-            && (self.source.is_empty()
-                || !self.target.starts_with('/') && !is_file_path(&self.target))
+        drive && (self.source.is_empty() || !self.target.starts_with('/') && !is_file_path(&self.target))
     }
 }
 
@@ -171,9 +162,7 @@ pub(crate) fn parse_mount(text: &str) -> Result<Mount, String> {
     let last = parts.len() - 1;
     for (position, part) in parts.into_iter().enumerate() {
         if part.is_empty() {
-            return Err(format!(
-                "invalid spec: {text}: empty section between colons"
-            ));
+            return Err(format!("invalid spec: {text}: empty section between colons"));
         }
         if mount.source.is_empty() && position == last {
             mount.target = part;
@@ -224,9 +213,7 @@ fn is_letter(part: &str) -> bool {
     characters.next().is_some_and(char::is_alphabetic) && characters.next().is_none()
 }
 
-const PROPAGATIONS: &[&str] = &[
-    "rprivate", "private", "rshared", "shared", "rslave", "slave",
-];
+const PROPAGATIONS: &[&str] = &["rprivate", "private", "rshared", "shared", "rslave", "slave"];
 
 fn apply_option(mount: &mut Mount, option: &str) {
     match option {

@@ -145,11 +145,9 @@ impl ProjectFiles for MemoryFiles {
 
     fn read(&self, path: &Path, limit: u64) -> io::Result<Vec<u8>> {
         let bytes = self.0.get(path).ok_or(io::ErrorKind::NotFound)?;
-        let end = bytes.len().min(
-            usize::try_from(limit)
-                .unwrap_or(usize::MAX)
-                .saturating_add(1),
-        );
+        let end = bytes
+            .len()
+            .min(usize::try_from(limit).unwrap_or(usize::MAX).saturating_add(1));
         Ok(bytes[..end].to_vec())
     }
 }
@@ -290,15 +288,12 @@ impl<'a> Reader<'a> {
         if self.outside == OutsidePaths::Allow {
             return true;
         }
-        let inside = |path: &str| {
-            self.roots
-                .iter()
-                .any(|root| pathtext::is_within(path, root))
-        };
+        let inside = |path: &str| self.roots.iter().any(|root| pathtext::is_within(path, root));
         let real = self.files.canonical(Path::new(path));
         // What does not exist cannot lead elsewhere; its text decides, and reading it then says "not found".
-        inside(&pathtext::clean(path)) && real.is_ok_and(|real| inside(&real.to_string_lossy()))
-            || { !self.exists(path) && inside(&pathtext::clean(path)) }
+        inside(&pathtext::clean(path)) && real.is_ok_and(|real| inside(&real.to_string_lossy())) || {
+            !self.exists(path) && inside(&pathtext::clean(path))
+        }
     }
 }
 

@@ -85,13 +85,7 @@ mod tests {
     const PAGE: &str = include_str!("../../docs/compose-support.md");
 
     fn row(key: &KeySupport) -> String {
-        format!(
-            "| `{}` | {} | {} |",
-            key.path,
-            key.verdict.as_str(),
-            key.note
-        )
-        .replace("|  |", "| |")
+        format!("| `{}` | {} | {} |", key.path, key.verdict.as_str(), key.note).replace("|  |", "| |")
     }
 
     #[test]
@@ -125,10 +119,7 @@ mod tests {
             .nth(1)
             .and_then(|rest| rest.split("\n## ").next())
             .unwrap_or_default();
-        let rows: Vec<&str> = section
-            .lines()
-            .filter(|line| line.starts_with("| `"))
-            .collect();
+        let rows: Vec<&str> = section.lines().filter(|line| line.starts_with("| `")).collect();
         let expected: Vec<String> = KEYS.iter().map(row).collect();
         assert_eq!(
             rows,

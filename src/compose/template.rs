@@ -19,15 +19,10 @@ impl TemplateError {
         match self {
             Self::Invalid(template) => {
                 let shown: String = template.chars().take(120).collect();
-                format!(
-                    "invalid interpolation format for {place}: `{}`",
-                    shown.trim_end()
-                )
+                format!("invalid interpolation format for {place}: `{}`", shown.trim_end())
             }
             Self::Required { name, message } if message.is_empty() => {
-                format!(
-                    "error while interpolating {place}: required variable {name} is missing a value"
-                )
+                format!("error while interpolating {place}: required variable {name} is missing a value")
             }
             Self::Required { name, message } => {
                 format!(
@@ -157,9 +152,7 @@ impl Substitution<'_> {
         let close = closing_brace(&template[start..=last]).map_or(last, |offset| start + offset);
         let argument = template.get(after_name + width..close).unwrap_or_default();
         let end = close + 1;
-        let argument = self
-            .run(argument, depth + 1)
-            .map_err(|error| (error, end))?;
+        let argument = self.run(argument, depth + 1).map_err(|error| (error, end))?;
         let value = (self.lookup)(name);
         let has_value = value
             .as_deref()
@@ -247,10 +240,7 @@ impl<'a> LineBraces<'a> {
 
     /// Returns where the last `}` at or after `from` on its line is.
     fn last_brace(&mut self, from: usize) -> Option<usize> {
-        let fresh = self
-            .known
-            .as_ref()
-            .is_none_or(|(line, _)| !line.contains(&from));
+        let fresh = self.known.as_ref().is_none_or(|(line, _)| !line.contains(&from));
         if fresh {
             let end = self.text[from..]
                 .find('\n')

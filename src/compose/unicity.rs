@@ -39,10 +39,7 @@ static RULES: &[(Pattern, Index)] = &[
     (&["networks", "*", "ipam", "options"], Index::Key),
     (&["services", "*", "annotations"], Index::Key),
     (&["services", "*", "build", "args"], Index::Key),
-    (
-        &["services", "*", "build", "additional_contexts"],
-        Index::Key,
-    ),
+    (&["services", "*", "build", "additional_contexts"], Index::Key),
     (&["services", "*", "build", "tags"], Index::Key),
     (&["services", "*", "build", "labels"], Index::Key),
     (&["services", "*", "cap_add"], Index::Key),
@@ -59,16 +56,10 @@ static RULES: &[(Pattern, Index)] = &[
     (&["services", "*", "labels"], Index::Key),
     (&["services", "*", "links"], Index::Key),
     (&["services", "*", "networks", "*", "aliases"], Index::Key),
-    (
-        &["services", "*", "networks", "*", "link_local_ips"],
-        Index::Key,
-    ),
+    (&["services", "*", "networks", "*", "link_local_ips"], Index::Key),
     (&["services", "*", "ports"], Index::Port),
     (&["services", "*", "profiles"], Index::Key),
-    (
-        &["services", "*", "secrets"],
-        Index::FileMount("/run/secrets"),
-    ),
+    (&["services", "*", "secrets"], Index::FileMount("/run/secrets")),
     (&["services", "*", "sysctls"], Index::Key),
     (&["services", "*", "tmpfs"], Index::Key),
     (&["services", "*", "volumes"], Index::Target),
@@ -148,10 +139,8 @@ fn key_of(index: Index, item: &Node, path: &YamlPath) -> Result<String, String> 
         }),
         (Index::Expose | Index::Port, Value::Str(_) | Value::Int(_)) => Ok(item.to_text()),
         (Index::Port, Value::Map(map)) => {
-            let text = |key: &str, default: &str| {
-                map.get(key)
-                    .map_or_else(|| default.to_owned(), Node::to_text)
-            };
+            let text =
+                |key: &str, default: &str| map.get(key).map_or_else(|| default.to_owned(), Node::to_text);
             if !map.contains_key("target") {
                 return Err("the port has no target".to_owned());
             }

@@ -85,9 +85,7 @@ fn parse_duration(text: &str) -> Result<i64, String> {
         if !rest.starts_with(is_number) {
             return Err(invalid());
         }
-        let whole_end = rest
-            .find(|c: char| !c.is_ascii_digit())
-            .unwrap_or(rest.len());
+        let whole_end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
         let whole: i64 = if whole_end == 0 {
             0
         } else {
@@ -96,9 +94,7 @@ fn parse_duration(text: &str) -> Result<i64, String> {
         let mut fraction = "";
         let mut end = whole_end;
         if let Some(tail) = rest[whole_end..].strip_prefix('.') {
-            let digits = tail
-                .find(|c: char| !c.is_ascii_digit())
-                .unwrap_or(tail.len());
+            let digits = tail.find(|c: char| !c.is_ascii_digit()).unwrap_or(tail.len());
             fraction = &tail[..digits];
             end += 1 + digits;
         }
@@ -217,17 +213,7 @@ mod tests {
             ComposeDuration::parse("90").unwrap_err(),
             "missing unit in duration \"90\""
         );
-        for text in [
-            "",
-            "s",
-            "1 s",
-            "1x",
-            ".s",
-            "1h 2m",
-            "9999999999999h",
-            "-",
-            "1e3s",
-        ] {
+        for text in ["", "s", "1 s", "1x", ".s", "1h 2m", "9999999999999h", "-", "1e3s"] {
             assert!(ComposeDuration::parse(text).is_err(), "{text}");
         }
     }
@@ -250,8 +236,7 @@ mod tests {
             assert_eq!(parse_bytes(text).unwrap(), bytes, "{text}");
         }
         for text in [
-            "", "m", "-1", "-1m", "1x", "1bb", "1kbb", "1ki", "1  g", " ", "1e", "inf", "nan",
-            "1mibb",
+            "", "m", "-1", "-1m", "1x", "1bb", "1kbb", "1ki", "1  g", " ", "1e", "inf", "nan", "1mibb",
         ] {
             assert!(parse_bytes(text).is_err(), "{text}");
         }

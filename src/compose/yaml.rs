@@ -116,11 +116,7 @@ struct Open {
 
 impl Reader {
     /// Returns the roots of the documents, and what stopped the reading.
-    fn read(
-        &mut self,
-        text: &str,
-        budget: &mut Budget,
-    ) -> (Vec<NodeId>, Option<(Position, String)>) {
+    fn read(&mut self, text: &str, budget: &mut Budget) -> (Vec<NodeId>, Option<(Position, String)>) {
         let mut options = Options::default();
         options.emit_comments = false;
         options.block_scalar_eof_without_line_feed = true;
@@ -156,10 +152,7 @@ impl Reader {
                     let Some(rest) = budget.documents.checked_sub(1) else {
                         return (
                             roots,
-                            Some((
-                                at,
-                                "the files of the project have too many documents".to_owned(),
-                            )),
+                            Some((at, "the files of the project have too many documents".to_owned())),
                         );
                     };
                     budget.documents = rest;
@@ -174,10 +167,7 @@ impl Reader {
             if budget.nodes == 0 {
                 return (
                     roots,
-                    Some((
-                        at,
-                        "the files of the project have too many values".to_owned(),
-                    )),
+                    Some((at, "the files of the project have too many values".to_owned())),
                 );
             }
             budget.nodes -= 1;
@@ -226,9 +216,7 @@ impl Reader {
         Position {
             file: self.file,
             line: u32::try_from(mark.line()).unwrap_or(u32::MAX),
-            column: u32::try_from(mark.col())
-                .unwrap_or(u32::MAX)
-                .saturating_add(1),
+            column: u32::try_from(mark.col()).unwrap_or(u32::MAX).saturating_add(1),
             prefixed: false,
         }
     }

@@ -20,10 +20,9 @@ pub(super) fn port_node(port: short::Port, item: &Node) -> Node {
 pub(super) fn env_file(node: Node) -> Node {
     let at = node.at;
     match node.value {
-        Value::Str(path) => Node::with_entries(
-            [("path", Value::Str(path)), ("required", Value::Bool(true))],
-            at,
-        ),
+        Value::Str(path) => {
+            Node::with_entries([("path", Value::Str(path)), ("required", Value::Bool(true))], at)
+        }
         Value::Map(mut map) => {
             map.entry("required".to_owned())
                 .or_insert_with(|| Node::new(Value::Bool(true), at));
@@ -49,9 +48,7 @@ pub(super) fn depends_on(node: &mut Node) -> Result<(), String> {
                 return Err("a dependency must be a mapping with a condition".to_owned());
             };
             for (key, value) in started(at).as_map().into_iter().flatten() {
-                dependency
-                    .entry(key.clone())
-                    .or_insert_with(|| value.clone());
+                dependency.entry(key.clone()).or_insert_with(|| value.clone());
             }
         }
         return Ok(());
@@ -61,10 +58,7 @@ pub(super) fn depends_on(node: &mut Node) -> Result<(), String> {
     };
     let map: Map = items
         .iter()
-        .filter_map(|item| {
-            item.as_str()
-                .map(|name| (name.to_owned(), started(item.at)))
-        })
+        .filter_map(|item| item.as_str().map(|name| (name.to_owned(), started(item.at))))
         .collect();
     node.value = Value::Map(Box::new(map));
     Ok(())
@@ -90,10 +84,7 @@ pub(super) fn key_values(node: &mut Node) -> Result<(), String> {
     let mut map = Map::new();
     for item in items {
         let Some((key, value)) = item.as_str().and_then(|text| text.split_once('=')) else {
-            return Err(format!(
-                "invalid value {}, expected key=value",
-                item.to_text()
-            ));
+            return Err(format!("invalid value {}, expected key=value", item.to_text()));
         };
         map.insert(key.to_owned(), Node::string(value, item.at));
     }
@@ -110,9 +101,7 @@ pub(super) fn ssh(node: &mut Node) -> Result<(), String> {
         let text = item.as_str().unwrap_or_default();
         match text.split_once('=') {
             Some((id, path)) => map.insert(id.to_owned(), Node::string(path, item.at)),
-            None if text == "default" => {
-                map.insert(text.to_owned(), Node::new(Value::Null, item.at))
-            }
+            None if text == "default" => map.insert(text.to_owned(), Node::new(Value::Null, item.at)),
             None => return Err(format!("invalid ssh key \"{text}\"")),
         };
     }

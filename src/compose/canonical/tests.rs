@@ -53,11 +53,7 @@ fn short_forms_become_long_ones() {
         ),
     ] {
         let result = canonical(&format!("services: {{a: {{{short}}}}}")).unwrap();
-        assert_eq!(
-            result,
-            format!("map[services:map[a:map[{long}]]]"),
-            "{short}"
-        );
+        assert_eq!(result, format!("map[services:map[a:map[{long}]]]"), "{short}");
     }
     assert_eq!(
         canonical("volumes: {v: {external: {name: n}}}").unwrap(),

@@ -30,8 +30,7 @@ pub(super) fn container_names(project: &Project, model: &Node, sink: &mut Sink) 
         }
         if let Some(other) = taken.insert(container, name) {
             let path = YamlPath::of_keys(["services", name.as_str(), "container_name"]);
-            let message =
-                format!("container name \"{container}\" is already in use by service {other}");
+            let message = format!("container name \"{container}\" is already in use by service {other}");
             sink.error(model.position_of(&path), &path, message);
         }
     }
@@ -64,10 +63,7 @@ pub(super) fn cycles(project: &Project, model: &Node, sink: &mut Sink) {
                     let from = way.iter().position(|(name, _)| *name == next).unwrap_or(0);
                     let circle: Vec<_> = way[from..].iter().map(|(name, _)| *name).collect();
                     let path = YamlPath::of_keys(["services", name, "depends_on", next]);
-                    let message = format!(
-                        "dependency cycle detected: {} -> {next}",
-                        circle.join(" -> ")
-                    );
+                    let message = format!("dependency cycle detected: {} -> {next}", circle.join(" -> "));
                     sink.error(model.position_of(&path), &path, message);
                 }
                 Some(_) => {}

@@ -28,10 +28,7 @@ fn the_dialect() {
         ("A=plain value # trailing\n", "A=plain value"),
         ("A=a#b\n", "A=a#b"),
         ("A='single $SET # kept'\n", "A=single $SET # kept"),
-        (
-            "A=\"double $SET \\n nl \\$ESC\"\n",
-            "A=double set \n nl $ESC",
-        ),
+        ("A=\"double $SET \\n nl \\$ESC\"\n", "A=double set \n nl $ESC"),
         ("A=\"line1\nline2\"\nB=2", "A=line1\nline2|B=2"),
         ("export A=x\n", "A=x"),
         ("A: colon\n", "A=colon"),
@@ -63,18 +60,10 @@ fn mistakes_have_lines() {
             2,
             "unexpected character \"%\" in variable name \"B%=2\"",
         ),
-        (
-            "A=${1}\n",
-            1,
-            "invalid interpolation format for a value: `${1}`",
-        ),
+        ("A=${1}\n", 1, "invalid interpolation format for a value: `${1}`"),
     ] {
         let error = read(text).unwrap_err();
-        assert_eq!(
-            (error.line, error.message.as_str()),
-            (line, message),
-            "{text:?}"
-        );
+        assert_eq!((error.line, error.message.as_str()), (line, message), "{text:?}");
     }
 }
 

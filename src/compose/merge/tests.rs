@@ -48,11 +48,7 @@ fn each_rule_once() {
             "networks: {m: }",
             "networks:map[m:<nil> n:<nil>]",
         ),
-        (
-            "build: .",
-            "build: {target: t}",
-            "build:map[context:. target:t]",
-        ),
+        ("build: .", "build: {target: t}", "build:map[context:. target:t]"),
         (
             "logging: {driver: a, options: {x: 1}}",
             "logging: {driver: b}",

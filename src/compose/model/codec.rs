@@ -126,10 +126,7 @@ impl Decode for i64 {
             Value::Int(value) => Some(*value),
             Value::Null => Some(0),
             Value::Uint(value) => Self::try_from(*value).ok(),
-            #[expect(
-                clippy::cast_possible_truncation,
-                reason = "the reference truncates too"
-            )]
+            #[expect(clippy::cast_possible_truncation, reason = "the reference truncates too")]
             Value::Float(value) => Some(*value as Self),
             Value::Str(text) => parse_integer(text),
             _ => None,
@@ -231,10 +228,7 @@ fn encode_float32(value: f32) -> Json {
     if value.fract() == 0.0 && value.abs() < 1e15 {
         return Json::from(value as i64);
     }
-    value
-        .to_string()
-        .parse::<f64>()
-        .map_or(Json::Null, Json::from)
+    value.to_string().parse::<f64>().map_or(Json::Null, Json::from)
 }
 
 impl<T: Decode> Decode for Option<T> {
@@ -245,8 +239,7 @@ impl<T: Decode> Decode for Option<T> {
 
 impl<T: Encode> Encode for Option<T> {
     fn encode(&self, style: Style) -> Json {
-        self.as_ref()
-            .map_or(Json::Null, |value| value.encode(style))
+        self.as_ref().map_or(Json::Null, |value| value.encode(style))
     }
 
     fn omit(&self, _style: Style) -> bool {

@@ -33,11 +33,9 @@ impl Decode for Hosts {
 
 impl Encode for Hosts {
     fn encode(&self, _style: Style) -> Json {
-        let lines = self.iter().flat_map(|(host, addresses)| {
-            addresses
-                .iter()
-                .map(move |address| format!("{host}={address}"))
-        });
+        let lines = self
+            .iter()
+            .flat_map(|(host, addresses)| addresses.iter().map(move |address| format!("{host}={address}")));
         let mut lines: Vec<String> = lines.collect();
         lines.sort();
         Json::Array(lines.into_iter().map(Json::String).collect())

@@ -22,19 +22,17 @@ mod values;
 
 pub use build::{Build, SshKey, SshKeys};
 pub use deploy::{
-    Deploy, DeviceCount, DeviceRequest, DiscreteResource, GenericResource, Placement,
-    PlacementPreference, Resource, Resources, RestartPolicy, RolloutConfig,
+    Deploy, DeviceCount, DeviceRequest, DiscreteResource, GenericResource, Placement, PlacementPreference,
+    Resource, Resources, RestartPolicy, RolloutConfig,
 };
 pub use extension::ExtensionValue;
 pub use health::{Develop, HealthTest, Healthcheck, Hook, Logging, WatchRule};
 pub use hosts::Hosts;
 pub use limits::{BlkioConfig, BlkioLimit, BlkioWeight, Ulimit};
-pub use links::{
-    CredentialSpec, Dependency, DependencyCondition, Provider, ServiceModel, ServiceNetwork,
-};
+pub use links::{CredentialSpec, Dependency, DependencyCondition, Provider, ServiceModel, ServiceNetwork};
 pub use mount::{
-    BindOptions, Device, EnvFile, FileMount, ImageOptions, Mount, MountType, Port, TmpfsMode,
-    TmpfsOptions, VolumeOptions,
+    BindOptions, Device, EnvFile, FileMount, ImageOptions, Mount, MountType, Port, TmpfsMode, TmpfsOptions,
+    VolumeOptions,
 };
 pub use resource::{Config, Ipam, IpamPool, Model, Network, Secret, Volume};
 pub use service::Service;
@@ -135,26 +133,10 @@ impl Encode for Project {
         map.insert("name".to_owned(), self.name.encode(style));
         map.insert("services".to_owned(), self.services.encode(style));
         let sections = [
-            (
-                "networks",
-                self.networks.encode(style),
-                self.networks.is_empty(),
-            ),
-            (
-                "volumes",
-                self.volumes.encode(style),
-                self.volumes.is_empty(),
-            ),
-            (
-                "secrets",
-                self.secrets.encode(style),
-                self.secrets.is_empty(),
-            ),
-            (
-                "configs",
-                self.configs.encode(style),
-                self.configs.is_empty(),
-            ),
+            ("networks", self.networks.encode(style), self.networks.is_empty()),
+            ("volumes", self.volumes.encode(style), self.volumes.is_empty()),
+            ("secrets", self.secrets.encode(style), self.secrets.is_empty()),
+            ("configs", self.configs.encode(style), self.configs.is_empty()),
             // docker compose's JSON has no models.
             (
                 "models",

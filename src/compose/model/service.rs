@@ -207,9 +207,8 @@ impl Service {
 
     /// Returns the networks, the primary one first: by priority, then by name.
     pub fn networks_by_priority(&self) -> Vec<&str> {
-        let priority = |network: &Option<ServiceNetwork>| {
-            network.as_ref().map_or(0, |network| network.priority)
-        };
+        let priority =
+            |network: &Option<ServiceNetwork>| network.as_ref().map_or(0, |network| network.priority);
         let mut networks: Vec<_> = self
             .networks
             .iter()

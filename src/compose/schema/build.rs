@@ -2,9 +2,7 @@
 
 use super::Shape;
 use super::service::object;
-use super::shapes::{
-    COUNT, EXTRA_HOSTS, FILE_MOUNTS, FLAG, LIST_OR_DICT, TEXT, TEXT_LIST, ULIMITS,
-};
+use super::shapes::{COUNT, EXTRA_HOSTS, FILE_MOUNTS, FLAG, LIST_OR_DICT, TEXT, TEXT_LIST, ULIMITS};
 
 pub(super) const BUILD: Shape = Shape::OneOf(&[
     TEXT,

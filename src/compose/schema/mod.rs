@@ -131,11 +131,7 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn shape(&mut self, shape: &'static Shape, node: &Node) {
         if matches!(node.value, Value::Time(_)) {
-            self.refuse(
-                node,
-                "invalid jsonType time.Time: an unquoted date",
-                "quote it",
-            );
+            self.refuse(node, "invalid jsonType time.Time: an unquoted date", "quote it");
             return;
         }
         if types_of(node) & accepted(shape) == 0 {
@@ -155,11 +151,7 @@ impl Walk<'_> {
                     self.object(object, map, node);
                 }
             }
-            Shape::Named {
-                keys,
-                values,
-                closed,
-            } => {
+            Shape::Named { keys, values, closed } => {
                 if let Some(map) = node.as_map() {
                     self.named(*keys, values, *closed, map);
                 }
@@ -180,8 +172,8 @@ impl Walk<'_> {
                 self.shape(shape, child);
             } else if !(object.open || object.extensions && key.starts_with("x-")) {
                 let message = format!("additional properties '{key}' not allowed");
-                let hint = nearest(key, object)
-                    .map_or_else(String::new, |name| format!("did you mean `{name}`?"));
+                let hint =
+                    nearest(key, object).map_or_else(String::new, |name| format!("did you mean `{name}`?"));
                 self.refuse(child, &message, &hint);
             }
             self.path.pop();
@@ -217,11 +209,7 @@ impl Walk<'_> {
             self.path.push_index(index);
             self.shape(items, child);
             if unique && !seen.insert(fingerprint(child)) {
-                self.refuse(
-                    child,
-                    "items must be unique: the same item is listed before",
-                    "",
-                );
+                self.refuse(child, "items must be unique: the same item is listed before", "");
             }
             self.path.pop();
         }
@@ -244,11 +232,7 @@ impl Walk<'_> {
                     && !values.contains(&text)
                 {
                     let values: Vec<_> = values.iter().map(|value| format!("'{value}'")).collect();
-                    self.refuse(
-                        node,
-                        &format!("value must be one of {}", values.join(", ")),
-                        "",
-                    );
+                    self.refuse(node, &format!("value must be one of {}", values.join(", ")), "");
                 }
             }
             Check::Text(fits, description) => {
@@ -264,11 +248,7 @@ impl Walk<'_> {
             }
             Check::Range(least, most) => {
                 if number.is_some_and(|number| number < i128::from(*least)) {
-                    self.refuse(
-                        node,
-                        &format!("must be greater than or equal to {least}"),
-                        "",
-                    );
+                    self.refuse(node, &format!("must be greater than or equal to {least}"), "");
                 } else if number.is_some_and(|number| number > i128::from(*most)) {
                     self.refuse(node, &format!("must be less than or equal to {most}"), "");
                 }
@@ -280,8 +260,7 @@ impl Walk<'_> {
         if hint.is_empty() {
             self.sink.error(node.key_at, &self.path, message);
         } else {
-            self.sink
-                .error_with_hint(node.key_at, &self.path, message, hint);
+            self.sink.error_with_hint(node.key_at, &self.path, message, hint);
         }
         // What lies inside goes with it: list positions would be wrong once the outer node is gone.
         while self
@@ -313,10 +292,7 @@ fn accepted(shape: &Shape) -> Types {
         Shape::Scalar(types) | Shape::Checked(types, _) => *types,
         Shape::List { .. } => LIST,
         Shape::Object(_) | Shape::Named { .. } => MAPPING,
-        Shape::OneOf(shapes) => shapes
-            .iter()
-            .map(accepted)
-            .fold(0, |all, types| all | types),
+        Shape::OneOf(shapes) => shapes.iter().map(accepted).fold(0, |all, types| all | types),
     }
 }
 
@@ -337,9 +313,7 @@ fn hint_for(node: &Node, shape: &Shape) -> &'static str {
     let wants_text = accepted(shape) & STRING != 0;
     match node.value {
         Value::Null => "it has no value",
-        Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Float(_) if wants_text => {
-            "quote it"
-        }
+        Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Float(_) if wants_text => "quote it",
         _ => "",
     }
 }

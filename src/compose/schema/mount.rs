@@ -50,11 +50,7 @@ pub(super) const MOUNT: Shape = Shape::OneOf(&[
             (
                 "volume",
                 Shape::Object(&object(
-                    &[
-                        ("labels", LIST_OR_DICT),
-                        ("nocopy", FLAG),
-                        ("subpath", TEXT),
-                    ],
+                    &[("labels", LIST_OR_DICT), ("nocopy", FLAG), ("subpath", TEXT)],
                     &[],
                 )),
             ),

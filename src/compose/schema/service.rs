@@ -4,8 +4,8 @@ use super::build::BUILD;
 use super::deploy::DEPLOY;
 use super::mount::{MOUNT, PORT};
 use super::shapes::{
-    AMOUNT, COMMAND, COUNT, EXTRA_HOSTS, FILE_MOUNTS, FLAG, GPU, HOOK, LIST_OR_DICT, TEXT,
-    TEXT_LIST, TEXT_OR_LIST, TEXT_OR_NUMBER_MAP, ULIMITS, UNIQUE_TEXT_LIST, one_of,
+    AMOUNT, COMMAND, COUNT, EXTRA_HOSTS, FILE_MOUNTS, FLAG, GPU, HOOK, LIST_OR_DICT, TEXT, TEXT_LIST,
+    TEXT_OR_LIST, TEXT_OR_NUMBER_MAP, ULIMITS, UNIQUE_TEXT_LIST, one_of,
 };
 use super::{BOOLEAN, Check, INTEGER, KeyRule, NULL, NUMBER, Object, STRING, Shape};
 
@@ -197,10 +197,7 @@ pub(super) const fn object(
     }
 }
 
-const fn strict(
-    keys: &'static [(&'static str, Shape)],
-    required: &'static [&'static str],
-) -> Object {
+const fn strict(keys: &'static [(&'static str, Shape)], required: &'static [&'static str]) -> Object {
     Object {
         keys,
         required,

@@ -15,8 +15,7 @@ pub(super) fn nearest(key: &str, object: &Object) -> Option<&'static str> {
 
 /// Counts the edits between two short names; names of different length class are far apart.
 fn distance(left: &str, right: &str) -> usize {
-    let (left, right): (Vec<char>, Vec<char>) =
-        (left.chars().take(40).collect(), right.chars().collect());
+    let (left, right): (Vec<char>, Vec<char>) = (left.chars().take(40).collect(), right.chars().collect());
     let mut row: Vec<usize> = (0..=right.len()).collect();
     for (i, l) in left.iter().enumerate() {
         let mut corner = row[0];

@@ -32,9 +32,7 @@ fn wrong_keys_and_types_are_all_found() {
         ]
     );
     assert_eq!(
-        errors(
-            "services: {a: {image: x, deploy: {resources: {reservations: {devices: [{count: 1}]}}}}}"
-        ),
+        errors("services: {a: {image: x, deploy: {resources: {reservations: {devices: [{count: 1}]}}}}}"),
         ["services.a.deploy.resources.reservations.devices.0: missing property 'capabilities'"]
     );
     assert_eq!(

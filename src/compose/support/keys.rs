@@ -4,11 +4,7 @@ use super::KeySupport;
 use super::Verdict::{self, Ignored, Refused, Run, UnderPolicy};
 
 const fn key(path: &'static str, verdict: Verdict, note: &'static str) -> KeySupport {
-    KeySupport {
-        path,
-        verdict,
-        note,
-    }
+    KeySupport { path, verdict, note }
 }
 
 /// Every key with a row of its own.
@@ -46,25 +42,13 @@ pub static KEYS: &[KeySupport] = &[
     key("secrets.*.driver", Refused, "there is no secret store"),
     key("secrets.*.driver_opts", Refused, "there is no secret store"),
     key("secrets.*.template_driver", Refused, "swarm only"),
-    key(
-        "secrets.*.labels",
-        Ignored,
-        "a secret is no object of the engine",
-    ),
+    key("secrets.*.labels", Ignored, "a secret is no object of the engine"),
     key("configs", Run, "`file`, `environment` and `content`"),
     key("configs.*.external", Refused, "there is no config store"),
     key("configs.*.template_driver", Refused, "swarm only"),
-    key(
-        "configs.*.labels",
-        Ignored,
-        "a config is no object of the engine",
-    ),
+    key("configs.*.labels", Ignored, "a config is no object of the engine"),
     key("services.*.annotations", Run, "API 1.43"),
-    key(
-        "services.*.attach",
-        Ignored,
-        "output is not followed by service",
-    ),
+    key("services.*.attach", Ignored, "output is not followed by service"),
     key("services.*.blkio_config", Run, ""),
     key(
         "services.*.build",
@@ -76,11 +60,7 @@ pub static KEYS: &[KeySupport] = &[
         Refused,
         "needs a BuildKit session",
     ),
-    key(
-        "services.*.build.cache_to",
-        Refused,
-        "needs a BuildKit session",
-    ),
+    key("services.*.build.cache_to", Refused, "needs a BuildKit session"),
     key(
         "services.*.build.entitlements",
         Refused,
@@ -93,17 +73,9 @@ pub static KEYS: &[KeySupport] = &[
         Refused,
         "a build gets no privileges",
     ),
-    key(
-        "services.*.build.provenance",
-        Ignored,
-        "images are not published",
-    ),
+    key("services.*.build.provenance", Ignored, "images are not published"),
     key("services.*.build.sbom", Ignored, "images are not published"),
-    key(
-        "services.*.build.secrets",
-        Refused,
-        "needs a BuildKit session",
-    ),
+    key("services.*.build.secrets", Refused, "needs a BuildKit session"),
     key("services.*.build.ssh", Refused, "needs a BuildKit session"),
     key(
         "services.*.cap_add",
@@ -188,11 +160,7 @@ pub static KEYS: &[KeySupport] = &[
         UnderPolicy,
         "gives devices of the host",
     ),
-    key(
-        "services.*.devices",
-        UnderPolicy,
-        "gives devices of the host",
-    ),
+    key("services.*.devices", UnderPolicy, "gives devices of the host"),
     key("services.*.dns", Run, ""),
     key("services.*.dns_opt", Run, ""),
     key("services.*.dns_search", Run, ""),
@@ -267,11 +235,7 @@ pub static KEYS: &[KeySupport] = &[
     ),
     key("services.*.profiles", Run, "decided by the loader"),
     key("services.*.provider", Refused, "runs a program of the host"),
-    key(
-        "services.*.pull_policy",
-        Run,
-        "timed policies act as `missing`",
-    ),
+    key("services.*.pull_policy", Run, "timed policies act as `missing`"),
     key(
         "services.*.pull_refresh_after",
         Ignored,
@@ -326,11 +290,7 @@ pub static KEYS: &[KeySupport] = &[
         UnderPolicy,
         "paths outside of the project need the policy",
     ),
-    key(
-        "services.*.volumes.[].consistency",
-        Ignored,
-        "Linux needs none",
-    ),
+    key("services.*.volumes.[].consistency", Ignored, "Linux needs none"),
     key("services.*.volumes.[].image", Run, "API 1.48"),
     key("services.*.volumes.[].volume.subpath", Run, "API 1.45"),
     key(

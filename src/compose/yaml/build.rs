@@ -90,9 +90,7 @@ impl<'a> Builder<'a> {
 
     fn within_bounds(&mut self, at: Position) -> bool {
         let message = if self.depth > MOST_DEPTH {
-            format!(
-                "values are nested deeper than {MOST_DEPTH} levels, or an anchor contains itself"
-            )
+            format!("values are nested deeper than {MOST_DEPTH} levels, or an anchor contains itself")
         } else if self.alias_depth == 0 {
             return true;
         } else if self.budget.alias_nodes == 0 {
@@ -200,8 +198,7 @@ impl<'a> Builder<'a> {
             RawKind::Mapping(entries) => self.mapping(entries, in_override, map),
             RawKind::List(items) => {
                 for item in items {
-                    let is_mapping =
-                        matches!(nodes[self.target(*item) as usize].kind, RawKind::Mapping(_));
+                    let is_mapping = matches!(nodes[self.target(*item) as usize].kind, RawKind::Mapping(_));
                     if is_mapping {
                         self.merge(*item, in_override, map);
                     } else {

@@ -46,10 +46,7 @@ fn merge_keys_take_the_first_and_explicit_keys_win() {
 #[test]
 fn mistakes_have_positions() {
     for (text, expected) in [
-        (
-            "a: 1\na: 2\n",
-            "2:1 mapping key \"a\" already defined at line 1",
-        ),
+        ("a: 1\na: 2\n", "2:1 mapping key \"a\" already defined at line 1"),
         (
             "s: {a: 1, a: 2}\n",
             "1:11 mapping key \"a\" already defined at line 1",
@@ -86,11 +83,7 @@ fn resets_and_overrides_are_noted_with_their_path() {
         read("s: {a: !reset null, b: !override [1], c: [!reset 1, 2], d: !override 010}\n");
     assert!(errors.is_empty());
     assert_eq!(documents[0].root.to_text(), "map[s:map[b:[1] c:[2] d:010]]");
-    let resets: Vec<_> = documents[0]
-        .resets
-        .iter()
-        .map(ToString::to_string)
-        .collect();
+    let resets: Vec<_> = documents[0].resets.iter().map(ToString::to_string).collect();
     assert_eq!(resets, ["s.a", "s.b", "s.d"]);
     let (documents, _) = read("x: &x {c: !reset null}\ns: {<<: *x}\n");
     assert_eq!(documents[0].resets.last().unwrap().to_string(), "s.c");
@@ -115,9 +108,7 @@ fn deep_nesting_ends_in_an_error() {
         "[".repeat(100_000),
         "{a: ".repeat(100_000),
         "- ".repeat(100_000),
-        (0..5_000).fold(String::new(), |text, depth| {
-            text + &" ".repeat(depth) + "a:\n"
-        }),
+        (0..5_000).fold(String::new(), |text, depth| text + &" ".repeat(depth) + "a:\n"),
     ] {
         assert_eq!(read(&text).1.len(), 1);
     }
@@ -128,8 +119,5 @@ fn documents_come_one_by_one() {
     assert_eq!(read("a: 1\n---\nb: 2\n").0.len(), 2);
     assert_eq!(read("# only a comment\n").0.len(), 0);
     assert_eq!(read("").0.len(), 0);
-    assert_eq!(
-        read("{\"a\": [1, \"x\"]}").0[0].root.to_text(),
-        "map[a:[1 x]]"
-    );
+    assert_eq!(read("{\"a\": [1, \"x\"]}").0[0].root.to_text(), "map[a:[1 x]]");
 }

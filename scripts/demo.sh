@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Shows the library at work: rollouts in sandboxes, on a machine that it makes ready first.
+# Arguments go to the example, its exit code is this script's.
+set -euo pipefail
+
+PROGRAM=demo.sh
+SCRIPTS=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+ROOT=$(dirname "$SCRIPTS")
+# shellcheck source=lib/common.sh
+. "$SCRIPTS/lib/common.sh"
+# shellcheck source=lib/rust.sh
+. "$SCRIPTS/lib/rust.sh"
+
+# shellcheck disable=SC2119  # our arguments are the example's, not components
+need_rust
+DOCKER_HOST=$("$SCRIPTS/engine.sh" up) || die "the demo needs an engine, and none can be had here (see above)"
+export DOCKER_HOST
+cd "$ROOT"
+say "building the example"
+cargo build --quiet --release --example rollout
+exec cargo run --quiet --release --example rollout -- "$@"

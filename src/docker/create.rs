@@ -1,0 +1,316 @@
+//! Creating a sandbox as one transaction: it is ready, or nothing of it is left (contract C16-C18, D15).
+
+use std::time::Duration;
+
+use bollard::errors::Error as BollardError;
+use bollard::models::ContainerCreateResponse;
+use bollard::query_parameters::{CreateContainerOptionsBuilder, StartContainerOptions};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::error::{Error, ErrorKind, ImageProblem, Operation, Result};
+use crate::provider::SandboxHandle;
+use crate::spec::{SandboxId, SandboxSpec};
+
+use super::failure::EngineFailure;
+use super::image::{PullPolicy, image_error, problem_of};
+use super::lanes::Lane;
+use super::request::{CreateRequest, create_request};
+use super::{DockerProvider, DockerRaw, PROVIDER, new_sandbox_id};
+
+type CreateCall = JoinHandle<Result<ContainerCreateResponse, BollardError>>;
+
+/// How long one create call may take beyond pulling: the engine is slow only under many creates at once.
+const CREATE_CALL: Duration = Duration::from_secs(300);
+
+/// How long the error of a failed create is held back for the removal of what it made.
+const UNDO: Duration = Duration::from_secs(10);
+
+/// How long a container whose create was cut off is looked for.
+const ABANDONED: Duration = Duration::from_secs(100);
+
+/// How often, over about 16 s, a container has to be absent before it counts as never made.
+const ABSENT_LOOKS: u32 = 20;
+
+impl DockerProvider {
+    pub(super) async fn create_sandbox(&self, spec: &SandboxSpec) -> Result<SandboxHandle> {
+        let config = self.config();
+        let request = create_request(&config.create, &config.default_metadata, spec)?;
+        let engine = self.engine().await?;
+        let created = engine.engine_now();
+        let expires = spec.ttl().map(|ttl| created.plus(ttl).to_rfc3339());
+        let request = request.with_labels(&created.to_rfc3339(), expires.as_deref());
+        // The name is fixed before the call, so that a lost answer can still be cleaned up (contract D17).
+        let id = new_sandbox_id()?;
+        let mut guard = CreateGuard {
+            provider: self.clone(),
+            id: id.clone(),
+            made: Made::Nothing,
+        };
+        let outcome = match config.create.start_timeout {
+            Some(timeout) => {
+                match tokio::time::timeout(timeout, self.create_and_start(&mut guard, &request)).await {
+                    Ok(outcome) => outcome,
+                    Err(_) => Err(Error::new(
+                        ErrorKind::CreateFailed,
+                        Operation::Create,
+                        format!(
+                            "timed out: image `{}` was not pulled, created and started in {timeout:?}",
+                            request.image
+                        ),
+                    )
+                    .with_retryable(true)
+                    .with_hint("raise `create.start_timeout_s`, or pull the image before")),
+                }
+            }
+            None => self.create_and_start(&mut guard, &request).await,
+        };
+        let container_id = match outcome {
+            Ok(container_id) => container_id,
+            Err(error) => return Err(guard.undo(error).await),
+        };
+        match Box::pin(self.wait_ready(&container_id, &request.image, spec)).await {
+            Ok(shell) => {
+                guard.made = Made::Nothing;
+                let raw = DockerRaw { container_id, shell };
+                Ok(SandboxHandle::new(id, PROVIDER)
+                    .with_ports(spec.ports().clone())
+                    .with_raw(raw))
+            }
+            Err(error) => Err(guard.undo(error).await),
+        }
+    }
+
+    /// Pulls where needed, creates and starts. Holds a slot of the create lane, but not while it pulls.
+    async fn create_and_start(&self, guard: &mut CreateGuard, request: &CreateRequest) -> Result<String> {
+        let platform = request.options.platform.as_deref();
+        if request.options.pull_policy == PullPolicy::Always {
+            self.pull_image(&request.image, platform).await?;
+        }
+        let mut slot = self.lanes().slot(Lane::Create).await?;
+        let mut answer = self.create_call(guard, request).await?;
+        if is_missing_image(&answer) && request.options.pull_policy == PullPolicy::Missing {
+            drop(slot);
+            self.pull_image(&request.image, platform).await?;
+            slot = self.lanes().slot(Lane::Create).await?;
+            answer = self.create_call(guard, request).await?;
+        }
+        let container = answer.map_err(|failure| create_error(request, failure))?;
+        for warning in &container.warnings {
+            tracing::warn!(sandbox_id = %guard.id, %warning, "the engine warns about a create");
+        }
+        self.start_container(&container.id, request).await?;
+        drop(slot);
+        Ok(container.id)
+    }
+
+    /// Calls create in a task of its own: the engine makes the container even when the caller goes away, so the call
+    /// must be seen through to its end before its name can be removed for good.
+    async fn create_call(
+        &self,
+        guard: &mut CreateGuard,
+        request: &CreateRequest,
+    ) -> Result<Result<ContainerCreateResponse, EngineFailure>> {
+        let client = self.engine().await?.client.clone();
+        let options = CreateContainerOptionsBuilder::new()
+            .name(guard.id.as_str())
+            .platform(request.options.platform.as_deref().unwrap_or_default())
+            .build();
+        let body = request.body.clone();
+        let call = tokio::spawn(async move { client.create_container(Some(options), body).await });
+        guard.made = Made::Calling(call);
+        let Made::Calling(call) = &mut guard.made else {
+            return Err(cut_off());
+        };
+        let answer = match tokio::time::timeout(CREATE_CALL, call).await {
+            Ok(Ok(answer)) => answer.map_err(EngineFailure::from),
+            Ok(Err(error)) => {
+                guard.made = Made::Unknown;
+                return Err(cut_off().with_source(error));
+            }
+            Err(_) => return Ok(Err(EngineFailure::Deadline(CREATE_CALL))),
+        };
+        guard.made = match &answer {
+            Ok(_) => Made::Container,
+            Err(EngineFailure::Refused { .. }) => Made::Nothing,
+            Err(_) => Made::Unknown,
+        };
+        Ok(answer)
+    }
+
+    async fn start_container(&self, container_id: &str, request: &CreateRequest) -> Result<()> {
+        let client = &self.engine().await?.client;
+        let started = super::failure::call(
+            CREATE_CALL,
+            client.start_container(container_id, None::<StartContainerOptions>),
+        );
+        started.await.map_err(|failure| {
+            let missing = failure.text().is_some_and(|text| {
+                text.contains("no such file or directory") || text.contains("executable file not found")
+            });
+            let program = request
+                .body
+                .entrypoint
+                .as_deref()
+                .and_then(<[String]>::first)
+                .cloned()
+                .unwrap_or_default();
+            let error = failure.into_error(
+                Operation::Create,
+                format!(
+                    "a container of image `{}` could not be started with `{program}`",
+                    request.image
+                ),
+                ErrorKind::CreateFailed,
+            );
+            if missing {
+                error.with_hint(format!(
+                    "the image may have no `{program}`; name a program that it has as the entrypoint"
+                ))
+            } else {
+                error
+            }
+        })
+    }
+}
+
+fn is_missing_image(answer: &Result<ContainerCreateResponse, EngineFailure>) -> bool {
+    answer.as_ref().is_err_and(|failure| {
+        failure.is_status(404)
+            && failure
+                .text()
+                .is_some_and(|text| problem_of(text) == Some(ImageProblem::NotFound))
+    })
+}
+
+fn create_error(request: &CreateRequest, failure: EngineFailure) -> Error {
+    let about_image = failure.is_status(404)
+        && failure
+            .text()
+            .and_then(problem_of)
+            .is_some_and(|problem| matches!(problem, ImageProblem::NotFound | ImageProblem::Platform));
+    if about_image {
+        return image_error(&request.image, failure);
+    }
+    failure.into_error(
+        Operation::Create,
+        format!(
+            "the engine refused to create a container of image `{}`",
+            request.image
+        ),
+        ErrorKind::CreateFailed,
+    )
+}
+
+fn cut_off() -> Error {
+    Error::new(
+        ErrorKind::Internal,
+        Operation::Create,
+        "the create call was cut off",
+    )
+}
+
+/// What a create has made that is not handed out yet, as far as that is known.
+enum Made {
+    /// Nothing.
+    Nothing,
+    /// The call is under way.
+    Calling(CreateCall),
+    /// The call's answer was lost: the engine may have made the container, or be at it.
+    Unknown,
+    /// A container.
+    Container,
+}
+
+/// Removes what a create has made, unless it was handed out. Dropped in the middle of anything it hands the removal to
+/// the clean-up thread.
+struct CreateGuard {
+    provider: DockerProvider,
+    id: SandboxId,
+    made: Made,
+}
+
+impl CreateGuard {
+    /// Removes what was made, and attaches to the error what kept it from that.
+    async fn undo(mut self, error: Error) -> Error {
+        // What may still be in the making is not there to be removed yet, and the error is not held back for it.
+        if !matches!(self.made, Made::Container) {
+            return error;
+        }
+        match tokio::time::timeout(UNDO, self.provider.remove_container(self.id.as_str())).await {
+            Ok(Ok(())) => {
+                self.made = Made::Nothing;
+                error
+            }
+            // The guard keeps what was made: its drop tries again in the background.
+            Ok(Err(cleanup)) => error.with_cleanup_error(cleanup),
+            Err(_) => error,
+        }
+    }
+}
+
+impl Drop for CreateGuard {
+    fn drop(&mut self) {
+        let made = std::mem::replace(&mut self.made, Made::Nothing);
+        if matches!(made, Made::Nothing) {
+            return;
+        }
+        let provider = self.provider.clone();
+        let id = self.id.clone();
+        self.provider
+            .reaper()
+            .submit("remove a cancelled create", async move {
+                provider.remove_abandoned(&id, made).await;
+            });
+    }
+}
+
+impl DockerProvider {
+    /// Removes a container whose create was cut off at an unknown point.
+    async fn remove_abandoned(&self, id: &SandboxId, made: Made) {
+        let deadline = Instant::now() + ABANDONED;
+        let mut exists = matches!(made, Made::Container);
+        let mut call = match made {
+            Made::Calling(call) => Some(call),
+            _ => None,
+        };
+        let mut absent_looks = 0;
+        let mut pause = Duration::from_millis(50);
+        loop {
+            match self.remove_if_present(id.as_str()).await {
+                Ok(true) => return,
+                Ok(false) if exists => return,
+                // When the answer was lost, the engine may still be making the container.
+                Ok(false) if call.is_none() => {
+                    absent_looks += 1;
+                    if absent_looks >= ABSENT_LOOKS {
+                        return;
+                    }
+                }
+                Err(error) if Instant::now() >= deadline => {
+                    tracing::warn!(sandbox_id = %id, %error, "a cancelled create could not be removed; it is left to a sweep");
+                    return;
+                }
+                _ if Instant::now() >= deadline => return,
+                _ => {}
+            }
+            // The call runs on the caller's runtime, which may stand still or be gone: it is never waited for alone.
+            let ended = match &mut call {
+                Some(running) => tokio::time::timeout(pause, running).await.ok(),
+                None => {
+                    tokio::time::sleep(pause).await;
+                    None
+                }
+            };
+            pause = (pause * 2).min(Duration::from_secs(1));
+            if let Some(ended) = ended {
+                call = None;
+                match ended.map(|answer| answer.map_err(EngineFailure::from)) {
+                    Ok(Ok(_)) => exists = true,
+                    Ok(Err(EngineFailure::Refused { .. })) => return,
+                    Ok(Err(_)) | Err(_) => {}
+                }
+            }
+        }
+    }
+}

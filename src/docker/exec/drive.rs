@@ -1,0 +1,245 @@
+//! Reading a running exec to its end: output, input, the end of the process, the deadline, all at once.
+
+use std::io;
+use std::time::Duration;
+
+use bollard::models::ExecInspectResponse;
+use futures::StreamExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::Instant;
+
+use crate::spec::Stdin;
+
+use super::super::failure::{EngineFailure, QUICK, call};
+use super::output::{Outputs, Pending, deliver};
+use super::start::{ExecCall, Input, Running};
+
+/// When the engine is first asked whether a command whose output is open has ended, and how rarely at last. Most
+/// commands end their output before the first look.
+const FIRST_LOOK: Duration = Duration::from_millis(100);
+const LAST_LOOK: Duration = Duration::from_secs(2);
+
+/// After the end of a command its output is read until it ends, is silent for this long, or a background child has
+/// written for that long. The engine itself cuts a background child off after 2 s.
+const SILENCE: Duration = Duration::from_millis(300);
+const BACKGROUND: Duration = Duration::from_millis(2500);
+
+/// An output that the engine ended this long after the command was held open by a child.
+const HELD_OPEN: Duration = Duration::from_millis(1500);
+
+/// How long the engine may take to know the exit code of a command whose output has ended.
+const EXIT_CODE: Duration = Duration::from_secs(30);
+
+/// How long a killed command's output may take to end.
+const AFTER_KILL: Duration = Duration::from_secs(2);
+
+/// How a command ended.
+#[derive(Debug)]
+pub(super) enum End {
+    Exited {
+        code: i64,
+        pid: i64,
+        background_output_open: bool,
+    },
+    TimedOut,
+    /// The reader of the standard input failed.
+    InputFailed(io::Error),
+    /// The engine was lost, or does not say how the command ended.
+    Lost(EngineFailure),
+}
+
+/// Reads until the command has ended or the deadline is over. Dropping the future loses nothing but what was read.
+pub(super) async fn drive(
+    running: &mut Running,
+    stdin: Stdin,
+    outputs: &Outputs,
+    deadline: Option<Instant>,
+) -> End {
+    let input = running.input.take();
+    let feeding = feed(stdin, input);
+    tokio::pin!(feeding);
+    let mut fed = false;
+    let mut pending: Option<Pending> = None;
+    let mut pause = FIRST_LOOK;
+    let mut next_look = Instant::now() + pause;
+    loop {
+        tokio::select! {
+            chunk = running.output.next(), if pending.is_none() => match chunk {
+                Some(Ok(chunk)) => pending = outputs.push(chunk),
+                // A broken stream and an ended one are told apart by what the engine says of the command.
+                Some(Err(_)) | None => break,
+            },
+            // While a reader has no room nothing more is read, but deadlines and the input go on.
+            () = deliver(&mut pending), if pending.is_some() => {}
+            result = &mut feeding, if !fed => {
+                fed = true;
+                if let Err(error) = result {
+                    return End::InputFailed(error);
+                }
+            }
+            () = sleep_until(Some(next_look)), if pending.is_none() => {
+                if let Ok(inspected) = look(&running.exec).await
+                    && inspected.running == Some(false)
+                {
+                    return after_exit(running, outputs, &inspected).await;
+                }
+                pause = (pause * 2).min(LAST_LOOK);
+                next_look = Instant::now() + pause;
+            }
+            () = sleep_until(deadline) => return End::TimedOut,
+        }
+    }
+    // The input ends with the command; a command that closed its output may still wait for more of it.
+    tokio::select! {
+        end = exit_code(&running.exec, deadline) => end,
+        end = async {
+            if !fed && let Err(error) = feeding.await {
+                return End::InputFailed(error);
+            }
+            std::future::pending().await
+        } => end,
+    }
+}
+
+/// The output has ended: waits for the command itself. It may have closed its output long before its end.
+async fn exit_code(exec: &ExecCall, deadline: Option<Instant>) -> End {
+    let mut unknown_since = None;
+    let mut pause = Duration::from_millis(2);
+    loop {
+        match look(exec).await {
+            Ok(ExecInspectResponse {
+                running: Some(false),
+                exit_code: Some(code),
+                pid,
+                ..
+            }) => {
+                return End::Exited {
+                    code,
+                    pid: pid.unwrap_or_default(),
+                    background_output_open: false,
+                };
+            }
+            Ok(ExecInspectResponse {
+                running: Some(true), ..
+            }) => unknown_since = None,
+            // Ended, but the code is not there yet: it is waited for and never made up.
+            Ok(_) => {
+                let since = *unknown_since.get_or_insert_with(Instant::now);
+                if since.elapsed() > EXIT_CODE {
+                    return End::Lost(EngineFailure::Unreadable {
+                        text: format!(
+                            "the engine does not know the exit code of a command that ended {EXIT_CODE:?} ago"
+                        ),
+                    });
+                }
+            }
+            Err(failure) => return End::Lost(failure),
+        }
+        let wake = Instant::now() + pause;
+        if deadline.is_some_and(|deadline| deadline <= wake) {
+            sleep_until(deadline).await;
+            return End::TimedOut;
+        }
+        sleep_until(Some(wake)).await;
+        pause = (pause * 2).min(LAST_LOOK);
+    }
+}
+
+/// The command has ended while its output is open: reads what is still on its way (contract D4).
+async fn after_exit(running: &mut Running, outputs: &Outputs, inspected: &ExecInspectResponse) -> End {
+    let ended = Instant::now();
+    let mut output_ended = false;
+    while ended.elapsed() < BACKGROUND {
+        match tokio::time::timeout(SILENCE, running.output.next()).await {
+            Ok(Some(Ok(chunk))) => {
+                let mut pending = outputs.push(chunk);
+                if pending.is_some() {
+                    // A reader without room gets as long as a background child.
+                    let _left = tokio::time::timeout(BACKGROUND, deliver(&mut pending))
+                        .await
+                        .is_err();
+                }
+            }
+            Ok(Some(Err(_)) | None) => {
+                output_ended = true;
+                break;
+            }
+            Err(_) => break,
+        }
+    }
+    let background_output_open = !output_ended || ended.elapsed() > HELD_OPEN;
+    match inspected.exit_code {
+        Some(code) => End::Exited {
+            code,
+            pid: inspected.pid.unwrap_or_default(),
+            background_output_open,
+        },
+        None => match exit_code(&running.exec, None).await {
+            End::Exited { code, pid, .. } => End::Exited {
+                code,
+                pid,
+                background_output_open,
+            },
+            other => other,
+        },
+    }
+}
+
+/// Reads what a killed command had still printed.
+pub(super) async fn drain_after_kill(running: &mut Running, outputs: &Outputs) {
+    let deadline = Instant::now() + AFTER_KILL;
+    while let Ok(Some(Ok(chunk))) = tokio::time::timeout_at(deadline, running.output.next()).await {
+        let mut pending = outputs.push(chunk);
+        if pending.is_some()
+            && tokio::time::timeout_at(deadline, deliver(&mut pending))
+                .await
+                .is_err()
+        {
+            return;
+        }
+    }
+}
+
+async fn look(exec: &ExecCall) -> Result<ExecInspectResponse, EngineFailure> {
+    call(QUICK, exec.client.inspect_exec(&exec.exec_id)).await
+}
+
+/// Writes the input and half-closes it, so that the command sees its end (bugs B03). A command that does not read all
+/// of it is no error.
+async fn feed(stdin: Stdin, input: Option<Input>) -> io::Result<()> {
+    let Some(mut input) = input else { return Ok(()) };
+    match stdin {
+        Stdin::Empty => {}
+        Stdin::Bytes(bytes) => {
+            if input.write_all(&bytes).await.is_err() {
+                return Ok(());
+            }
+        }
+        Stdin::Reader(mut reader) => {
+            let mut buffer = vec![0; 64 * 1024];
+            loop {
+                let read = match reader.read(&mut buffer).await {
+                    Ok(0) => break,
+                    Ok(read) => read,
+                    Err(error) => {
+                        // The command sees the end of its input before the call fails.
+                        let _closed = input.shutdown().await;
+                        return Err(error);
+                    }
+                };
+                if input.write_all(&buffer[..read]).await.is_err() || input.flush().await.is_err() {
+                    return Ok(());
+                }
+            }
+        }
+    }
+    let _closed = input.shutdown().await;
+    Ok(())
+}
+
+async fn sleep_until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,312 @@
+//! Commands through the engine's exec: create, start, read to the end, inspect (contract 2.8, D1-D6).
+
+mod classify;
+mod drive;
+mod guard;
+mod kill;
+mod output;
+mod session;
+mod start;
+
+use std::time::Duration;
+
+use bollard::models::ExecConfig;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use crate::error::{Error, ErrorKind, Operation, Result, SandboxReason};
+use crate::provider::ExecSession;
+use crate::spec::{Command, ExecOptions, ExecPath, ExecResult, ExecTimeout, SandboxId, StartProblem, Stdin};
+
+use super::config::OnTimeout;
+use super::lanes::Lane;
+use super::{DockerProvider, DockerRaw};
+
+use drive::End;
+use guard::KillGuard;
+use kill::KillReport;
+use output::Outputs;
+use session::{DockerExec, Outcome};
+use start::{ExecCall, Refusal, Running};
+
+/// The variable that marks the processes of one command; the only difference between the environment of a command and
+/// that of the sandbox.
+pub(super) const MARKER: &str = "GYM_SANDBOX_EXEC";
+
+impl DockerProvider {
+    /// Runs a command to its end.
+    pub(super) async fn run_command(
+        &self,
+        id: &SandboxId,
+        raw: &DockerRaw,
+        options: ExecOptions,
+    ) -> Result<ExecResult> {
+        options.check(Operation::Exec)?;
+        let Some(argv) = argv(&options.command, raw.shell.as_deref()) else {
+            return Ok(no_shell());
+        };
+        let timeout = self.exec_timeout(options.timeout);
+        let _slot = self.lanes().slot(Lane::Exec).await?;
+        // Contract X11: the clock starts when the slot is there.
+        let began = Instant::now();
+        let mut guard = KillGuard::new(self, raw, options.user.as_ref());
+        let config = start::exec_config(&options, argv, guard.marker());
+        let limits = Limits { began, timeout };
+        let result = match self.start_bounded(raw, config, &mut guard, &limits).await {
+            Started::Running(running) => {
+                let outputs = Outputs::capturing(options.output_cap.bytes());
+                self.finish_command(guard, running, options.stdin, &outputs, limits)
+                    .await
+            }
+            Started::Ended(result) => Ok(result),
+        };
+        result.map_err(|error| error.with_sandbox(id))
+    }
+
+    /// Starts a command and leaves it to a task of its own.
+    async fn spawn_command(
+        &self,
+        id: &SandboxId,
+        raw: &DockerRaw,
+        options: ExecOptions,
+    ) -> Result<Box<dyn ExecSession>> {
+        options.check(Operation::Spawn)?;
+        let mut guard = KillGuard::new(self, raw, options.user.as_ref());
+        let outputs = Outputs::capturing(options.output_cap.bytes());
+        let mut session = DockerExec {
+            provider: self.clone(),
+            sandbox_id: id.clone(),
+            target: guard.target().clone(),
+            outputs: outputs.clone(),
+            outcome: Outcome::Failed,
+            task: None,
+            killed: None,
+        };
+        let Some(argv) = argv(&options.command, raw.shell.as_deref()) else {
+            session.outcome = Outcome::Ended(Box::new(no_shell()));
+            return Ok(Box::new(session));
+        };
+        let timeout = self.exec_timeout(options.timeout);
+        // A spawned command may live as long as its sandbox: it holds a slot only while it is started (contract X11).
+        let slot = self.lanes().slot(Lane::Exec).await?;
+        let limits = Limits {
+            began: Instant::now(),
+            timeout,
+        };
+        let config = start::exec_config(&options, argv, guard.marker());
+        let started = self.start_bounded(raw, config, &mut guard, &limits).await;
+        drop(slot);
+        match started {
+            Started::Ended(result) => session.outcome = Outcome::Ended(Box::new(result)),
+            Started::Running(running) => {
+                session.target = guard.target().clone();
+                let (sender, receiver) = oneshot::channel();
+                let provider = self.clone();
+                let task = tokio::spawn(async move {
+                    let result = provider
+                        .finish_command(guard, running, options.stdin, &outputs, limits)
+                        .await;
+                    // A session that is gone wants no result.
+                    let _gone = sender.send(result).is_err();
+                });
+                session.task = Some(task.abort_handle());
+                session.outcome = Outcome::Running(receiver);
+            }
+        }
+        Ok(Box::new(session))
+    }
+
+    fn exec_timeout(&self, timeout: ExecTimeout) -> Option<Duration> {
+        match timeout {
+            ExecTimeout::Default => self.config().exec.default_timeout,
+            ExecTimeout::Never => None,
+            ExecTimeout::After(timeout) => Some(timeout),
+        }
+    }
+
+    async fn start_bounded(
+        &self,
+        raw: &DockerRaw,
+        config: ExecConfig,
+        guard: &mut KillGuard,
+        limits: &Limits,
+    ) -> Started {
+        let starting = start::start(self, &raw.container_id, config, guard);
+        let started = match limits.deadline() {
+            Some(deadline) => match tokio::time::timeout_at(deadline, starting).await {
+                Ok(started) => started,
+                // The start may still go through in the engine: the guard kills what comes of it.
+                Err(_) => return Started::Ended(limits.timed_out()),
+            },
+            None => starting.await,
+        };
+        match started {
+            Ok(running) => Started::Running(running),
+            Err(refusal) => {
+                if !refusal.may_have_started() {
+                    guard.disarm();
+                }
+                let mut result = self.refused(&raw.container_id, refusal).await;
+                result.duration = limits.began.elapsed();
+                Started::Ended(result)
+            }
+        }
+    }
+
+    /// Reads a started command to its end and makes its result.
+    async fn finish_command(
+        &self,
+        mut guard: KillGuard,
+        mut running: Running,
+        stdin: Stdin,
+        outputs: &Outputs,
+        limits: Limits,
+    ) -> Result<ExecResult> {
+        let end = drive::drive(&mut running, stdin, outputs, limits.deadline()).await;
+        let mut result = match end {
+            End::InputFailed(error) => {
+                return Err(Error::new(
+                    ErrorKind::Io,
+                    Operation::Exec,
+                    "the reader of the standard input failed",
+                )
+                .with_source(error));
+            }
+            End::Exited {
+                code,
+                pid,
+                background_output_open,
+            } => {
+                guard.disarm();
+                let (stdout, stderr) = outputs.finish();
+                if pid == 0 && classify::is_start_failure(code) {
+                    // The engine writes why to the standard output of a command that never was (engine-facts S6).
+                    let text = stdout.text();
+                    ExecResult::start_failure(
+                        classify::start_problem(&text),
+                        text.trim_end(),
+                        ExecPath::Engine,
+                    )
+                } else {
+                    let mut result = self.exited(&running.exec, code).await;
+                    result.background_output_open = background_output_open;
+                    result.with_output(stdout, stderr)
+                }
+            }
+            End::TimedOut => {
+                let report = self.kill_after_timeout(&mut guard).await;
+                drive::drain_after_kill(&mut running, outputs).await;
+                let (stdout, stderr) = outputs.finish();
+                let mut result = limits.timed_out().with_output(stdout, stderr);
+                result.killed = report.map(|report| report.killed);
+                result.survivors = report.map(|report| report.survivors);
+                if report.is_none()
+                    && let Some(message) = &mut result.message
+                {
+                    message.push_str(
+                        "; what became of its processes is not known: they can't be killed from inside",
+                    );
+                }
+                result
+            }
+            End::Lost(failure) => {
+                let (stdout, stderr) = outputs.finish();
+                let result = self
+                    .refused(&running.exec.container_id, Refusal::Engine(failure))
+                    .await;
+                result.with_output(stdout, stderr)
+            }
+        };
+        result.duration = limits.began.elapsed();
+        Ok(result)
+    }
+
+    async fn kill_after_timeout(&self, guard: &mut KillGuard) -> Option<KillReport> {
+        if self.config().exec.on_timeout == OnTimeout::KillSandbox {
+            let killed = self.kill_container(&guard.target().container_id).await;
+            if killed.is_ok() {
+                guard.disarm();
+            }
+            return None;
+        }
+        let report = kill::kill_tree(self, guard.target()).await;
+        if report.is_some_and(|report| report.survivors == 0) {
+            guard.disarm();
+        }
+        report
+    }
+
+    /// The result of a command that ended with this code. A code that may mean that the whole sandbox died is looked
+    /// into (contract D6).
+    async fn exited(&self, exec: &ExecCall, code: i64) -> ExecResult {
+        let code = i32::try_from(code).unwrap_or(i32::MAX);
+        if code == 137 {
+            if let Some((reason, message)) = classify::sandbox_died(self, exec).await {
+                return ExecResult::sandbox_failure(reason, message, ExecPath::Engine);
+            }
+            let mut result = ExecResult::new(code, ExecPath::Engine);
+            result.hint = classify::oom_hint(self, exec).await;
+            return result;
+        }
+        ExecResult::new(code, ExecPath::Engine)
+    }
+
+    /// The result of a command that could not be started, or whose engine was lost under it.
+    async fn refused(&self, container_id: &str, refusal: Refusal) -> ExecResult {
+        match refusal {
+            Refusal::Start(problem, text) => ExecResult::start_failure(problem, text, ExecPath::Engine),
+            Refusal::Engine(failure) => {
+                let (reason, message) = classify::sandbox_problem(self, container_id, &failure).await;
+                ExecResult::sandbox_failure(reason, message, ExecPath::Engine)
+            }
+        }
+    }
+}
+
+enum Started {
+    Running(Running),
+    Ended(ExecResult),
+}
+
+/// When a command began and how long it may take.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    began: Instant,
+    timeout: Option<Duration>,
+}
+
+impl Limits {
+    fn deadline(&self) -> Option<Instant> {
+        // A timeout beyond what a clock can say is none.
+        self.timeout.and_then(|timeout| self.began.checked_add(timeout))
+    }
+
+    fn timed_out(&self) -> ExecResult {
+        let message = format!(
+            "the command did not end in {:?}",
+            self.timeout.unwrap_or_default()
+        );
+        let mut result = ExecResult::timed_out(message, ExecPath::Engine);
+        result.duration = self.began.elapsed();
+        result
+    }
+}
+
+/// The argument list of a command; None for a shell line in a sandbox without a shell.
+fn argv(command: &Command, shell: Option<&str>) -> Option<Vec<String>> {
+    match command {
+        Command::Argv(argv) => Some(argv.clone()),
+        Command::Shell(line) => shell.map(|shell| vec![shell.to_owned(), "-c".to_owned(), line.clone()]),
+    }
+}
+
+fn no_shell() -> ExecResult {
+    ExecResult::start_failure(
+        StartProblem::NotFound,
+        "the image has no shell to run a shell line with; give the command as a list",
+        ExecPath::Engine,
+    )
+}
+
+/// What an exec error says when the engine is gone.
+const UNREACHABLE: SandboxReason = SandboxReason::DaemonUnreachable;

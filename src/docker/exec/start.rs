@@ -1,0 +1,148 @@
+//! Creating and starting one exec of the engine.
+
+use std::fmt;
+use std::pin::Pin;
+
+use bollard::container::LogOutput;
+use bollard::errors::Error as BollardError;
+use bollard::exec::{StartExecOptions, StartExecResults};
+use bollard::models::ExecConfig;
+use futures::Stream;
+use tokio::io::AsyncWrite;
+
+use crate::spec::{ExecOptions, StartProblem, Stdin};
+
+use super::super::DockerProvider;
+use super::super::connect::EngineTime;
+use super::super::failure::{EngineFailure, QUICK, call};
+use super::guard::KillGuard;
+use super::{MARKER, classify};
+
+/// How many bytes are read from the engine at once.
+const READ_BYTES: usize = 64 * 1024;
+
+pub(super) type Output = Pin<Box<dyn Stream<Item = Result<LogOutput, BollardError>> + Send>>;
+
+pub(super) type Input = Pin<Box<dyn AsyncWrite + Send>>;
+
+/// Names one exec of one container to its engine.
+#[derive(Debug, Clone)]
+pub(super) struct ExecCall {
+    pub(super) client: bollard::Docker,
+    pub(super) container_id: String,
+    pub(super) exec_id: String,
+    /// By the engine's clock, for a look at its events.
+    pub(super) started_at: EngineTime,
+}
+
+/// A started exec and its streams.
+pub(super) struct Running {
+    pub(super) exec: ExecCall,
+    pub(super) output: Output,
+    pub(super) input: Option<Input>,
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Running")
+            .field("exec", &self.exec)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why there is no running exec.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// The command itself can't be started.
+    Start(StartProblem, String),
+    /// The engine or the state of the sandbox is in the way.
+    Engine(EngineFailure),
+}
+
+impl Refusal {
+    /// Says whether the command may run all the same, because the answer was lost.
+    pub(super) fn may_have_started(&self) -> bool {
+        match self {
+            Self::Start(..) | Self::Engine(EngineFailure::Refused { .. }) => false,
+            Self::Engine(_) => true,
+        }
+    }
+}
+
+/// What the engine is asked to run.
+pub(super) fn exec_config(options: &ExecOptions, argv: Vec<String>, marker: &str) -> ExecConfig {
+    let mut env: Vec<String> = options
+        .env
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    env.push(format!("{MARKER}={marker}"));
+    ExecConfig {
+        attach_stdin: Some(!matches!(options.stdin, Stdin::Empty)),
+        attach_stdout: Some(true),
+        attach_stderr: Some(true),
+        tty: Some(false),
+        env: Some(env),
+        cmd: Some(argv),
+        user: options.user.as_ref().map(|user| user.as_str().to_owned()),
+        working_dir: options.cwd.clone(),
+        ..ExecConfig::default()
+    }
+}
+
+/// Starts a command. The guard is armed as soon as there may be something to kill.
+pub(super) async fn start(
+    provider: &DockerProvider,
+    container_id: &str,
+    config: ExecConfig,
+    guard: &mut KillGuard,
+) -> Result<Running, Refusal> {
+    let engine = provider.engine().await.map_err(|error| {
+        Refusal::Engine(EngineFailure::Transport {
+            text: error.to_string(),
+        })
+    })?;
+    let has_input = config.attach_stdin == Some(true);
+    let started_at = engine.engine_now();
+    let exec_id = call(QUICK, engine.client.create_exec(container_id, config))
+        .await
+        .map_err(refusal)?
+        .id;
+    guard.arm(&exec_id);
+    let start = StartExecOptions {
+        detach: false,
+        tty: false,
+        output_capacity: Some(READ_BYTES),
+    };
+    // The start answers when the process runs; under load, or with a slow runtime, that takes longer than other calls.
+    let started = call(2 * QUICK, engine.client.start_exec(&exec_id, Some(start)))
+        .await
+        .map_err(refusal)?;
+    match started {
+        // The client waits for the answer before it hands the input out, so that no byte is lost (engine-facts S1).
+        StartExecResults::Attached { output, input } => Ok(Running {
+            exec: ExecCall {
+                client: engine.client.clone(),
+                container_id: container_id.to_owned(),
+                exec_id,
+                started_at,
+            },
+            output,
+            input: has_input.then_some(input),
+        }),
+        StartExecResults::Detached => Err(Refusal::Engine(EngineFailure::Unreadable {
+            text: "an attached exec was started detached".to_owned(),
+        })),
+    }
+}
+
+/// Newer engines refuse an unknown user before the start (engine-facts S6).
+fn refusal(failure: EngineFailure) -> Refusal {
+    match failure.text() {
+        Some(text) if failure.is_status(400) => {
+            let problem = classify::start_problem(text);
+            Refusal::Start(problem, text.to_owned())
+        }
+        _ => Refusal::Engine(failure),
+    }
+}

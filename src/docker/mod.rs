@@ -1,0 +1,255 @@
+//! The Docker provider: sandboxes as containers of any engine that speaks the Docker Engine API, through bollard.
+//! The only module that knows bollard; one file an operation, each with a pure request function and the call.
+
+mod archive;
+mod attach;
+mod close;
+mod config;
+mod connect;
+mod create;
+mod doctor;
+mod endpoint;
+mod exec;
+mod failure;
+mod image;
+mod inspect;
+mod lanes;
+mod options;
+mod owner;
+mod probe;
+mod request;
+mod shell;
+mod status;
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::OnceCell;
+
+use crate::error::{Operation, Result};
+use crate::provider::{
+    EndpointProvider, FilesProvider, InspectProvider, Reaper, SandboxHandle, SandboxProvider, SpawnProvider,
+};
+use crate::spec::{
+    ExecOptions, ExecResult, Mapping, SandboxDetail, SandboxEndpoint, SandboxId, SandboxSpec, SandboxStatus,
+};
+
+pub use config::{CreateConfig, DockerConfig, ExecConfig, LaneConfig, OnTimeout, Preset, ProbeConfig};
+pub use doctor::EngineReport;
+pub use image::{ImageReference, PullPolicy};
+
+use connect::Engine;
+use lanes::Lanes;
+
+/// The name of this provider.
+const PROVIDER: &str = "docker";
+
+/// Sandboxes as containers of a Docker-compatible engine.
+///
+/// [`new`](Self::new) checks the configuration and does no I/O; [`connect`](Self::connect) also finds the engine. An
+/// unconnected provider connects at its first call (contract D34). Clones share the connection and its limits.
+///
+/// ```no_run
+/// use std::sync::Arc;
+/// use gym_sandbox::{AsyncSandbox, SandboxSpec, docker::{DockerConfig, DockerProvider}};
+/// # async fn example() -> gym_sandbox::Result<()> {
+/// let provider = Arc::new(DockerProvider::connect(DockerConfig::default()).await?);
+/// let sandbox = AsyncSandbox::new(provider).with_spec(SandboxSpec::new("debian:bookworm"));
+/// # drop(sandbox);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct DockerProvider {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    config: DockerConfig,
+    lanes: Lanes,
+    engine: OnceCell<Engine>,
+    reaper: Reaper,
+}
+
+/// What the Docker provider keeps in a handle.
+///
+/// Not stable and not part of a descriptor: the sandbox's id and the provider's name are what survives a process.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct DockerRaw {
+    /// The full id of the container.
+    pub container_id: String,
+    /// The shell that runs shell lines; none in an image without one.
+    pub shell: Option<String>,
+}
+
+impl DockerProvider {
+    /// Makes a provider from a checked configuration, without I/O.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) naming the setting that is wrong.
+    pub fn new(config: DockerConfig) -> Result<Self> {
+        config.check()?;
+        let lanes = Lanes::new(&config.lanes, config.exec.concurrency);
+        Ok(Self {
+            shared: Arc::new(Shared {
+                config,
+                lanes,
+                engine: OnceCell::new(),
+                reaper: Reaper::new(),
+            }),
+        })
+    }
+
+    /// Makes a provider from the settings of a configuration block, without I/O.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) naming an unknown or wrong setting.
+    pub fn from_settings(settings: &Mapping) -> Result<Self> {
+        Self::new(DockerConfig::from_settings(settings)?)
+    }
+
+    /// Makes a provider and reaches the engine.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new); [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) when no engine answers, with
+    /// everything that was tried and why it failed; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for an
+    /// engine older than API 1.41.
+    pub async fn connect(config: DockerConfig) -> Result<Self> {
+        let provider = Self::new(config)?;
+        provider.engine().await?;
+        Ok(provider)
+    }
+
+    /// The engine, reached at the first call. A failure is not kept: the next call tries again.
+    async fn engine(&self) -> Result<&Engine> {
+        self.shared
+            .engine
+            .get_or_try_init(|| connect::connect(self.shared.config.host.as_deref()))
+            .await
+    }
+
+    fn config(&self) -> &DockerConfig {
+        &self.shared.config
+    }
+
+    fn lanes(&self) -> &Lanes {
+        &self.shared.lanes
+    }
+
+    fn reaper(&self) -> &Reaper {
+        &self.shared.reaper
+    }
+}
+
+#[async_trait]
+impl SandboxProvider for DockerProvider {
+    fn name(&self) -> &str {
+        PROVIDER
+    }
+
+    async fn create(&self, spec: &SandboxSpec) -> Result<SandboxHandle> {
+        self.create_sandbox(spec).await
+    }
+
+    async fn exec(&self, handle: &SandboxHandle, options: ExecOptions) -> Result<ExecResult> {
+        let raw = handle.raw_for::<DockerRaw>(PROVIDER, Operation::Exec)?;
+        self.run_command(handle.sandbox_id(), raw, options).await
+    }
+
+    async fn upload_file(&self, handle: &SandboxHandle, local: &Path, remote: &str) -> Result<()> {
+        let raw = handle.raw_for::<DockerRaw>(PROVIDER, Operation::Upload)?;
+        self.upload_path(raw, local, remote, archive::Accept::File)
+            .await
+            .map_err(|error| error.with_sandbox(handle.sandbox_id()))
+    }
+
+    async fn download_file(&self, handle: &SandboxHandle, remote: &str, local: &Path) -> Result<()> {
+        let raw = handle.raw_for::<DockerRaw>(PROVIDER, Operation::Download)?;
+        self.download_path(raw, remote, local, archive::Accept::File)
+            .await
+            .map_err(|error| error.with_sandbox(handle.sandbox_id()))
+    }
+
+    async fn status(&self, handle: &SandboxHandle) -> Result<SandboxStatus> {
+        let raw = handle.raw_for::<DockerRaw>(PROVIDER, Operation::Status)?;
+        Ok(self.container_status(&raw.container_id).await)
+    }
+
+    async fn close(&self, handle: &SandboxHandle) -> Result<()> {
+        let raw = handle.raw_for::<DockerRaw>(PROVIDER, Operation::Close)?;
+        self.remove_container(&raw.container_id)
+            .await
+            .map_err(|error| error.with_sandbox(handle.sandbox_id()))
+    }
+
+    async fn aclose(&self) -> Result<()> {
+        self.reaper().wait_idle(Duration::from_secs(60)).await
+    }
+
+    fn as_spawn(&self) -> Option<&dyn SpawnProvider> {
+        Some(self)
+    }
+
+    fn as_endpoint(&self) -> Option<&dyn EndpointProvider> {
+        Some(self)
+    }
+
+    fn as_inspect(&self) -> Option<&dyn InspectProvider> {
+        Some(self)
+    }
+
+    fn as_files(&self) -> Option<&dyn FilesProvider> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl EndpointProvider for DockerProvider {
+    async fn endpoint(&self, handle: &SandboxHandle, port: u16) -> Result<SandboxEndpoint> {
+        let raw = handle.raw_for::<DockerRaw>(PROVIDER, Operation::Endpoint)?;
+        self.container_endpoint(handle, raw, port).await
+    }
+}
+
+#[async_trait]
+impl InspectProvider for DockerProvider {
+    async fn inspect(&self, handle: &SandboxHandle) -> Result<SandboxDetail> {
+        let raw = handle.raw_for::<DockerRaw>(PROVIDER, Operation::Inspect)?;
+        self.container_detail(handle, raw).await
+    }
+}
+
+#[async_trait]
+impl FilesProvider for DockerProvider {
+    async fn upload(&self, handle: &SandboxHandle, local: &Path, remote: &str) -> Result<()> {
+        let raw = handle.raw_for::<DockerRaw>(PROVIDER, Operation::Upload)?;
+        self.upload_path(raw, local, remote, archive::Accept::Any)
+            .await
+            .map_err(|error| error.with_sandbox(handle.sandbox_id()))
+    }
+
+    async fn download(&self, handle: &SandboxHandle, remote: &str, local: &Path) -> Result<()> {
+        let raw = handle.raw_for::<DockerRaw>(PROVIDER, Operation::Download)?;
+        self.download_path(raw, remote, local, archive::Accept::Any)
+            .await
+            .map_err(|error| error.with_sandbox(handle.sandbox_id()))
+    }
+}
+
+impl fmt::Debug for DockerProvider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DockerProvider")
+            .field("host", &self.shared.config.host)
+            .field("connected", &self.shared.engine.initialized())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The id of a sandbox that does not exist yet (contract D17).
+fn new_sandbox_id() -> Result<SandboxId> {
+    SandboxId::new(format!("gym-sandbox-{}", uuid::Uuid::new_v4().simple()))
+}

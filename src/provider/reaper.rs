@@ -1,0 +1,195 @@
+//! Clean-up that outlives the call that needs it: one thread of the library with its own small runtime.
+//! A `Drop` hands a job over and does no I/O itself; a dropped runtime of the caller does not take the job with it.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+
+use crate::error::{Error, ErrorKind, Operation, Result};
+
+/// A piece of clean-up.
+pub type ReaperJob = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// More jobs than this wait at once only when an engine hangs under hundreds of cancelled calls; what does not fit is
+/// left to the sweep.
+const QUEUE: usize = 4096;
+
+/// How many jobs run at once; enough to be quick, few enough not to drown an engine that is in trouble.
+const CONCURRENCY: usize = 16;
+
+/// No job may hold its slot for ever.
+const JOB_DEADLINE: Duration = Duration::from_secs(120);
+
+/// The clean-up of one provider. Clones share it.
+#[derive(Clone)]
+pub struct Reaper {
+    pending: Arc<watch::Sender<usize>>,
+}
+
+impl Reaper {
+    /// Makes one with nothing to do. The thread starts with the first job of the process.
+    pub fn new() -> Self {
+        Self {
+            pending: Arc::new(watch::Sender::new(0)),
+        }
+    }
+
+    /// Hands a job over and returns at once. A job that is still running after 120 s is given up.
+    ///
+    /// When 4096 jobs wait already, the job is dropped with a warning: what it would have removed is left to the next
+    /// sweep.
+    pub fn submit(&self, what: &'static str, job: impl Future<Output = ()> + Send + 'static) {
+        let pending = Pending::new(&self.pending);
+        let job: ReaperJob = Box::pin(async move {
+            let _pending = pending;
+            if tokio::time::timeout(JOB_DEADLINE, job).await.is_err() {
+                tracing::warn!(what, "clean-up in the background did not end in time");
+            }
+        });
+        if let Err(error) = queue().try_send(job) {
+            tracing::warn!(what, %error, "clean-up is left to the next sweep");
+        }
+    }
+
+    /// How many jobs have not ended.
+    pub fn pending(&self) -> usize {
+        *self.pending.borrow()
+    }
+
+    /// Waits until no job of this provider is left.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Timeout`] when some are left after that time.
+    ///
+    /// # Cancel safety
+    /// Nothing changes.
+    pub async fn wait_idle(&self, timeout: Duration) -> Result<()> {
+        let mut pending = self.pending.subscribe();
+        let idle = pending.wait_for(|&jobs| jobs == 0);
+        match tokio::time::timeout(timeout, idle).await {
+            Ok(_) => Ok(()),
+            Err(_) => Err(Error::new(
+                ErrorKind::Timeout,
+                Operation::Close,
+                format!(
+                    "clean-up in the background has {} jobs left after {timeout:?}",
+                    self.pending()
+                ),
+            )
+            .with_retryable(true)),
+        }
+    }
+}
+
+impl Default for Reaper {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Reaper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reaper")
+            .field("pending", &self.pending())
+            .finish()
+    }
+}
+
+/// Counts a job from its submission to its end, however it ends.
+struct Pending(Arc<watch::Sender<usize>>);
+
+impl Pending {
+    fn new(count: &Arc<watch::Sender<usize>>) -> Self {
+        count.send_modify(|jobs| *jobs += 1);
+        Self(Arc::clone(count))
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        self.0.send_modify(|jobs| *jobs -= 1);
+    }
+}
+
+fn queue() -> &'static mpsc::Sender<ReaperJob> {
+    static QUEUE_OF_PROCESS: OnceLock<mpsc::Sender<ReaperJob>> = OnceLock::new();
+    QUEUE_OF_PROCESS.get_or_init(|| {
+        let (sender, receiver) = mpsc::channel(QUEUE);
+        let thread = std::thread::Builder::new()
+            .name("gym-sandbox-reaper".to_owned())
+            .spawn(move || run(receiver));
+        if let Err(error) = thread {
+            // Without the thread the receiver is gone and every `submit` warns.
+            tracing::error!(%error, "the clean-up thread could not be started");
+        }
+        sender
+    })
+}
+
+fn run(mut jobs: mpsc::Receiver<ReaperJob>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            tracing::error!(%error, "the clean-up runtime could not be started");
+            return;
+        }
+    };
+    runtime.block_on(async move {
+        let mut running = tokio::task::JoinSet::new();
+        while let Some(job) = jobs.recv().await {
+            while running.len() >= CONCURRENCY {
+                // A panicking job is reported by the panic hook; the next one still runs.
+                let _ended = running.join_next().await;
+            }
+            running.spawn(job);
+            while running.try_join_next().is_some() {}
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_survives_the_runtime_that_handed_it_over() {
+        let reaper = Reaper::new();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        runtime.block_on(async {
+            reaper.submit("test", async move {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                sender.send(()).unwrap();
+            });
+        });
+        runtime.shutdown_background();
+        receiver.recv_timeout(Duration::from_secs(10)).unwrap();
+    }
+
+    #[tokio::test]
+    async fn waiting_ends_when_the_last_job_has_ended_even_by_a_panic() {
+        let reaper = Reaper::new();
+        reaper.submit("test", async { panic!("a job of the test panics") });
+        reaper.submit("test", async {});
+        reaper.wait_idle(Duration::from_secs(10)).await.unwrap();
+        assert_eq!(reaper.pending(), 0);
+    }
+
+    #[tokio::test]
+    async fn waiting_is_bounded() {
+        let reaper = Reaper::new();
+        let (release, blocked) = tokio::sync::oneshot::channel::<()>();
+        reaper.submit("test", async move {
+            let _ = blocked.await;
+        });
+        let error = reaper.wait_idle(Duration::from_millis(20)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Timeout);
+        release.send(()).unwrap();
+        reaper.wait_idle(Duration::from_secs(10)).await.unwrap();
+    }
+}

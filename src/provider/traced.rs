@@ -1,0 +1,258 @@
+//! The tracing decorator: the one place where provider calls get their spans and log lines.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tracing::{Instrument, Span, debug, field::Empty, info, info_span, warn};
+
+use crate::error::{Error, Result};
+use crate::spec::{ExecOptions, ExecResult, SandboxDetail, SandboxEndpoint, SandboxSpec, SandboxStatus};
+
+use super::{
+    EndpointProvider, ExecSession, FilesProvider, InspectProvider, SandboxHandle, SandboxProvider,
+    SpawnProvider,
+};
+
+/// A provider that opens a span for each call of another one.
+///
+/// Spans are called `sandbox.create`, `sandbox.exec` and so on, with the fields `provider`, `sandbox_id` and, where they
+/// apply, `image`, `exit_code` and `error`. Lifecycle is logged at `info`, calls at `debug`, failed clean-up at `warn`.
+/// Values of variables, input, output and file contents are never logged.
+#[derive(Debug, Clone)]
+pub struct Traced {
+    inner: Arc<dyn SandboxProvider>,
+}
+
+impl Traced {
+    /// Wraps a provider.
+    pub fn new(inner: Arc<dyn SandboxProvider>) -> Self {
+        Self { inner }
+    }
+
+    fn span(&self, handle: &SandboxHandle, make: impl FnOnce() -> Span) -> Span {
+        let span = make();
+        span.record("provider", self.inner.name());
+        span.record("sandbox_id", handle.sandbox_id().as_str());
+        span
+    }
+}
+
+macro_rules! call_span {
+    ($name:literal) => {
+        || {
+            info_span!(
+                $name,
+                provider = Empty,
+                sandbox_id = Empty,
+                exit_code = Empty,
+                error = Empty
+            )
+        }
+    };
+}
+
+/// Notes the outcome in the span and hands it on.
+fn noted<T>(result: Result<T>) -> Result<T> {
+    if let Err(error) = &result {
+        note_error(error);
+    }
+    result
+}
+
+fn note_error(error: &Error) {
+    Span::current().record("error", tracing::field::debug(error.kind()));
+    debug!(kind = ?error.kind(), "failed");
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl SandboxProvider for Traced {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    async fn create(&self, spec: &SandboxSpec) -> Result<SandboxHandle> {
+        let span = info_span!(
+            "sandbox.create",
+            provider = self.inner.name(),
+            image = spec.image(),
+            sandbox_id = Empty,
+            error = Empty
+        );
+        async {
+            let handle = noted(self.inner.create(spec).await)?;
+            Span::current().record("sandbox_id", handle.sandbox_id().as_str());
+            info!("created");
+            Ok(handle)
+        }
+        .instrument(span)
+        .await
+    }
+
+    async fn exec(&self, handle: &SandboxHandle, options: ExecOptions) -> Result<ExecResult> {
+        let span = self.span(handle, call_span!("sandbox.exec"));
+        async {
+            let result = noted(self.inner.exec(handle, options).await)?;
+            Span::current().record("exit_code", result.return_code);
+            debug!(return_code = result.return_code, error_type = ?result.error_type, "ended");
+            Ok(result)
+        }
+        .instrument(span)
+        .await
+    }
+
+    async fn upload_file(&self, handle: &SandboxHandle, local: &Path, remote: &str) -> Result<()> {
+        let span = self.span(handle, call_span!("sandbox.upload"));
+        async { noted(self.inner.upload_file(handle, local, remote).await) }
+            .instrument(span)
+            .await
+    }
+
+    async fn download_file(&self, handle: &SandboxHandle, remote: &str, local: &Path) -> Result<()> {
+        let span = self.span(handle, call_span!("sandbox.download"));
+        async { noted(self.inner.download_file(handle, remote, local).await) }
+            .instrument(span)
+            .await
+    }
+
+    async fn status(&self, handle: &SandboxHandle) -> Result<SandboxStatus> {
+        let span = self.span(handle, call_span!("sandbox.status"));
+        async { noted(self.inner.status(handle).await) }
+            .instrument(span)
+            .await
+    }
+
+    async fn close(&self, handle: &SandboxHandle) -> Result<()> {
+        let span = self.span(handle, call_span!("sandbox.close"));
+        async {
+            match self.inner.close(handle).await {
+                Ok(()) => {
+                    info!("removed");
+                    Ok(())
+                }
+                Err(error) => {
+                    note_error(&error);
+                    warn!(kind = ?error.kind(), "could not be removed");
+                    Err(error)
+                }
+            }
+        }
+        .instrument(span)
+        .await
+    }
+
+    async fn aclose(&self) -> Result<()> {
+        let span = info_span!("sandbox.aclose", provider = self.inner.name(), error = Empty);
+        async { noted(self.inner.aclose().await) }.instrument(span).await
+    }
+
+    fn as_spawn(&self) -> Option<&dyn SpawnProvider> {
+        self.inner.as_spawn().map(|_| self as &dyn SpawnProvider)
+    }
+
+    fn as_endpoint(&self) -> Option<&dyn EndpointProvider> {
+        self.inner.as_endpoint().map(|_| self as &dyn EndpointProvider)
+    }
+
+    fn as_inspect(&self) -> Option<&dyn InspectProvider> {
+        self.inner.as_inspect().map(|_| self as &dyn InspectProvider)
+    }
+
+    fn as_files(&self) -> Option<&dyn FilesProvider> {
+        self.inner.as_files().map(|_| self as &dyn FilesProvider)
+    }
+}
+
+/// What the capability methods answer when the inner provider has lost the capability since it was asked.
+fn lost(
+    provider: &dyn SandboxProvider,
+    operation: crate::error::Operation,
+    what: super::Capability,
+) -> Error {
+    Error::unsupported(operation, provider.name(), what.as_str())
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl SpawnProvider for Traced {
+    async fn spawn(&self, handle: &SandboxHandle, options: ExecOptions) -> Result<Box<dyn ExecSession>> {
+        let span = self.span(handle, call_span!("sandbox.spawn"));
+        async {
+            let inner = self
+                .inner
+                .as_spawn()
+                .ok_or_else(|| lost(self, crate::error::Operation::Spawn, super::Capability::Spawn))?;
+            noted(inner.spawn(handle, options).await)
+        }
+        .instrument(span)
+        .await
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl EndpointProvider for Traced {
+    async fn endpoint(&self, handle: &SandboxHandle, port: u16) -> Result<SandboxEndpoint> {
+        let span = self.span(handle, call_span!("sandbox.endpoint"));
+        async {
+            let inner = self.inner.as_endpoint().ok_or_else(|| {
+                lost(
+                    self,
+                    crate::error::Operation::Endpoint,
+                    super::Capability::Endpoint,
+                )
+            })?;
+            noted(inner.endpoint(handle, port).await)
+        }
+        .instrument(span)
+        .await
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl InspectProvider for Traced {
+    async fn inspect(&self, handle: &SandboxHandle) -> Result<SandboxDetail> {
+        let span = self.span(handle, call_span!("sandbox.inspect"));
+        async {
+            let inner = self
+                .inner
+                .as_inspect()
+                .ok_or_else(|| lost(self, crate::error::Operation::Inspect, super::Capability::Inspect))?;
+            noted(inner.inspect(handle).await)
+        }
+        .instrument(span)
+        .await
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl FilesProvider for Traced {
+    async fn upload(&self, handle: &SandboxHandle, local: &Path, remote: &str) -> Result<()> {
+        let span = self.span(handle, call_span!("sandbox.upload"));
+        async {
+            let inner = self
+                .inner
+                .as_files()
+                .ok_or_else(|| lost(self, crate::error::Operation::Upload, super::Capability::Files))?;
+            noted(inner.upload(handle, local, remote).await)
+        }
+        .instrument(span)
+        .await
+    }
+
+    async fn download(&self, handle: &SandboxHandle, remote: &str, local: &Path) -> Result<()> {
+        let span = self.span(handle, call_span!("sandbox.download"));
+        async {
+            let inner = self
+                .inner
+                .as_files()
+                .ok_or_else(|| lost(self, crate::error::Operation::Download, super::Capability::Files))?;
+            noted(inner.download(handle, remote, local).await)
+        }
+        .instrument(span)
+        .await
+    }
+}

@@ -1,0 +1,39 @@
+//! Provider-neutral data: what a sandbox should be, what a command is, what came of it.
+//! No I/O and no async; knows no provider.
+
+mod capture;
+mod command;
+mod detail;
+mod endpoint;
+mod environment;
+mod exec;
+mod id;
+mod ordered;
+mod ports;
+mod resources;
+mod result;
+mod sandbox;
+mod status;
+
+pub(crate) use capture::Capture;
+pub use capture::CapturedOutput;
+pub use command::{Command, MAX_ARGUMENT_BYTES};
+pub use detail::{SandboxDetail, SandboxHealth};
+pub use endpoint::SandboxEndpoint;
+pub use environment::check_environment;
+pub use exec::{DEFAULT_OUTPUT_CAP_BYTES, ExecOptions, ExecTimeout, OutputCap, Stdin, User};
+pub use id::SandboxId;
+pub use ports::Ports;
+pub use resources::SandboxResources;
+pub use result::{ExecErrorType, ExecPath, ExecReason, ExecResult, PerStream, StartProblem};
+pub use sandbox::{ImageRewrite, SandboxSpec, rewrite_image};
+pub use status::SandboxStatus;
+
+/// A JSON value, as in provider options and configuration blocks. It is `serde_json`'s.
+pub use serde_json::Value;
+
+/// A JSON object whose keys keep their order. It is `serde_json`'s.
+pub type Mapping = serde_json::Map<String, Value>;
+
+#[cfg(test)]
+mod tests;
