@@ -140,12 +140,8 @@ fn reading_outside_of_the_project_is_refused_unless_allowed() {
         ("../o.yaml", "services: {o: {image: o}}\n"),
     ];
     let with = |name: &str, outside| {
-        let options = options();
-        let options = LoadOptions {
-            files: vec![Source::path(name)],
-            ..options
-        }
-        .with_outside_paths(outside);
+        let mut options = options().with_outside_paths(outside);
+        options.files = vec![Source::path(name)];
         let tree = files.iter().fold(MemoryFiles::new(), |tree, (path, text)| {
             tree.with(
                 path.strip_prefix("../")

@@ -29,6 +29,11 @@ pub(super) fn note(text: &str) {
     to_stderr(format_args!("gym-sandbox: {text}\n"));
 }
 
+/// Prints diagnostics of a Compose project.
+pub(super) fn diagnostics(page: &str) {
+    to_stderr(format_args!("{page}"));
+}
+
 fn to_stderr(text: std::fmt::Arguments<'_>) {
     // Where standard error can't be written nobody can be told.
     let _ = io::stderr().lock().write_fmt(text);

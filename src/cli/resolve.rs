@@ -1,5 +1,6 @@
 //! From what was typed to what is to be done. Refuses, by name, what this build cannot do. Does no engine I/O.
 
+mod compose;
 mod program;
 mod sandbox;
 
@@ -8,10 +9,12 @@ use std::path::PathBuf;
 use gym_sandbox::docker::DockerConfig;
 use gym_sandbox::{Error, ErrorKind, ExecOptions, Operation, Result, SandboxSpec};
 
-use super::args::{Args, BenchArgs, CommandArgs, ExecArgs, GlobalArgs, ProviderArg, RunArgs};
+use super::args::{Args, BenchArgs, CommandArgs, ComposeArgs, ExecArgs, GlobalArgs, ProviderArg, RunArgs};
 use super::output::Format;
 use super::session::Afterwards;
 use super::units::Variable;
+
+pub(super) use compose::{ComposeConfigRequest, ConfigOutput};
 
 /// What is to be done.
 #[derive(Debug)]
@@ -24,6 +27,8 @@ pub(super) enum Action {
     Exec(Box<ExecRequest>),
     /// Remove sandboxes.
     Remove(RemoveRequest),
+    /// Print a Compose project.
+    ComposeConfig(Box<ComposeConfigRequest>),
     /// Look at the engine.
     Doctor(DoctorRequest),
     /// Measure.
@@ -154,6 +159,9 @@ pub(super) fn resolve(args: Args) -> Result<Action> {
             ids: args.ids,
             format,
         }),
+        CommandArgs::Compose(ComposeArgs::Config(args)) => {
+            Action::ComposeConfig(Box::new(compose::request(*args, format)?))
+        }
         CommandArgs::Doctor => Action::Doctor(DoctorRequest { config, format }),
         CommandArgs::Bench(BenchArgs { rows, quick, image }) => Action::Bench(BenchRequest {
             config,

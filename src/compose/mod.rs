@@ -60,6 +60,6 @@ pub use load::{ComposeLoader, Loaded};
 pub use model::{Project, Service};
 pub use options::{Interpolation, LoadOptions};
 pub use path::{Segment, YamlPath};
-pub use source::{DiskFiles, FileKind, MemoryFiles, OutsidePaths, ProjectFiles, Source};
+pub use source::{DiskFiles, FileKind, LARGEST_FILE_BYTES, MemoryFiles, OutsidePaths, ProjectFiles, Source};
 pub use trap::Strictness;
 pub use units::ComposeDuration;

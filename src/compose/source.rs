@@ -163,8 +163,9 @@ pub enum OutsidePaths {
     Allow,
 }
 
-/// The largest file, and the most bytes of one project.
-const LARGEST_FILE: u64 = 4 * 1024 * 1024;
+/// The largest file that is read, in bytes.
+pub const LARGEST_FILE_BYTES: u64 = 4 * 1024 * 1024;
+/// The most bytes of one project.
 const MOST_BYTES: u64 = 32 * 1024 * 1024;
 /// The most files of one project.
 const MOST_FILES: usize = 1_000;
@@ -236,7 +237,7 @@ impl<'a> Reader<'a> {
         }
         let bytes = self
             .files
-            .read(path, LARGEST_FILE)
+            .read(path, LARGEST_FILE_BYTES)
             .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
         self.count(bytes.len(), &path.display().to_string())?;
         String::from_utf8(bytes).map_err(|_| format!("{} is not UTF-8 text", path.display()))
@@ -246,8 +247,8 @@ impl<'a> Reader<'a> {
     pub(crate) fn count(&mut self, length: usize, name: &str) -> Result<(), String> {
         let length = u64::try_from(length).unwrap_or(u64::MAX);
         self.bytes = self.bytes.saturating_add(length);
-        if length > LARGEST_FILE {
-            return Err(format!("{name} is larger than {LARGEST_FILE} bytes"));
+        if length > LARGEST_FILE_BYTES {
+            return Err(format!("{name} is larger than {LARGEST_FILE_BYTES} bytes"));
         }
         if self.bytes > MOST_BYTES {
             return Err(format!(

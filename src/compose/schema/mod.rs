@@ -137,7 +137,7 @@ impl Walk<'_> {
         if types_of(node) & accepted(shape) == 0 {
             self.refuse(
                 node,
-                &format!("must be a {}", type_names(accepted(shape))),
+                &format!("must be {}", with_article(&type_names(accepted(shape)))),
                 hint_for(node, shape),
             );
             return;
