@@ -137,7 +137,7 @@ impl Walk<'_> {
         if types_of(node) & accepted(shape) == 0 {
             self.refuse(
                 node,
-                &format!("must be {}", with_article(&type_names(accepted(shape)))),
+                &format!("must be {}", type_names(accepted(shape))),
                 hint_for(node, shape),
             );
             return;
@@ -296,16 +296,21 @@ fn accepted(shape: &Shape) -> Types {
     }
 }
 
+/// Names the types, with an article.
 fn type_names(types: Types) -> String {
     let names: Vec<_> = TYPE_NAMES
         .iter()
         .filter(|(bit, _)| types & bit != 0)
         .map(|(_, name)| *name)
         .collect();
+    let article = match names.first() {
+        Some(name) if name.starts_with(['a', 'i']) => "an",
+        _ => "a",
+    };
     match names.split_last() {
-        Some((last, [])) => (*last).to_owned(),
-        Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
-        None => "value".to_owned(),
+        Some((last, [])) => format!("{article} {last}"),
+        Some((last, rest)) => format!("{article} {} or {last}", rest.join(", ")),
+        None => "a value".to_owned(),
     }
 }
 
