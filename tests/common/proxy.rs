@@ -78,7 +78,11 @@ impl Proxy {
                 while connections.try_join_next().is_some() {}
             }
         });
-        Some(Self { address, state, server })
+        Some(Self {
+            address,
+            state,
+            server,
+        })
     }
 
     pub(crate) fn address(&self) -> String {
@@ -87,7 +91,11 @@ impl Proxy {
 
     /// Does this to the next connection whose request line holds `request`.
     pub(crate) fn cut(&self, request: &'static str, cut: Cut) {
-        self.state.rules.lock().expect("no holder panics").push((request, cut));
+        self.state
+            .rules
+            .lock()
+            .expect("no holder panics")
+            .push((request, cut));
     }
 
     /// Cuts every connection and refuses new ones.
@@ -133,7 +141,11 @@ async fn serve(mut client: TcpStream, state: &Arc<State>) -> io::Result<()> {
         }
     };
     let line = head.lines().next().unwrap_or_default().to_owned();
-    state.requests.lock().expect("no holder panics").push(line.clone());
+    state
+        .requests
+        .lock()
+        .expect("no holder panics")
+        .push(line.clone());
     let cut = state.rule_for(&line);
     match cut {
         Some(Cut::GoDown) => {
@@ -146,7 +158,13 @@ async fn serve(mut client: TcpStream, state: &Arc<State>) -> io::Result<()> {
     if cut.is_some() {
         let body: usize = head
             .lines()
-            .find_map(|line| line.to_lowercase().strip_prefix("content-length:")?.trim().parse().ok())
+            .find_map(|line| {
+                line.to_lowercase()
+                    .strip_prefix("content-length:")?
+                    .trim()
+                    .parse()
+                    .ok()
+            })
             .unwrap_or(0);
         while request.len() < head.len() + 4 + body {
             if client.read_buf(&mut request).await? == 0 {
@@ -197,7 +215,11 @@ async fn pass(client: &mut TcpStream, engine: &mut UnixStream, marker: Option<&s
             }
             to_client.write_all(&sent[start..]).await?;
             match marker {
-                Some(marker) if sent.windows(marker.len()).any(|window| window == marker.as_bytes()) => {
+                Some(marker)
+                    if sent
+                        .windows(marker.len())
+                        .any(|window| window == marker.as_bytes()) =>
+                {
                     return Ok(());
                 }
                 Some(_) => {}

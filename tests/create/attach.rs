@@ -16,7 +16,11 @@ use crate::support::{container_id, stdout, until_status};
 #[tokio::test(flavor = "multi_thread")]
 async fn k07_k08_an_id_is_enough() {
     let Some(test) = docker().await else { return };
-    let handle = test.provider.create(&test.spec().with_ports([8080, 9090]).unwrap()).await.unwrap();
+    let handle = test
+        .provider
+        .create(&test.spec().with_ports([8080, 9090]).unwrap())
+        .await
+        .unwrap();
     let other = DockerProvider::connect(DockerConfig::default()).await.unwrap();
     for id in [handle.sandbox_id().as_str(), container_id(&handle)] {
         let attached = other.attach(id).await.unwrap();
@@ -25,12 +29,18 @@ async fn k07_k08_an_id_is_enough() {
         assert_eq!(attached.raw::<DockerRaw>().unwrap().shell.as_deref(), Some("sh"));
         assert_eq!(stdout(&other, &attached, "echo attached").await, "attached\n");
         let endpoint = other.endpoint(&attached, 8080).await.unwrap();
-        assert_eq!(endpoint.endpoint(), test.provider.endpoint(&handle, 8080).await.unwrap().endpoint());
+        assert_eq!(
+            endpoint.endpoint(),
+            test.provider.endpoint(&handle, 8080).await.unwrap().endpoint()
+        );
     }
     // K7: closing an attached one removes it.
     let attached = other.attach(handle.sandbox_id().as_str()).await.unwrap();
     other.close(&attached).await.unwrap();
-    assert_eq!(test.provider.status(&handle).await.unwrap(), SandboxStatus::Stopped);
+    assert_eq!(
+        test.provider.status(&handle).await.unwrap(),
+        SandboxStatus::Stopped
+    );
     let error = other.attach(handle.sandbox_id().as_str()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound, "{error:?}");
 }
@@ -43,13 +53,22 @@ async fn k09_a_paused_one_is_taken_and_an_ended_one_is_not() {
     let id = handle.sandbox_id().as_str();
     raw.pause_container(container_id(&handle)).await.unwrap();
     let attached = test.provider.attach(id).await.unwrap();
-    assert_eq!(test.provider.status(&attached).await.unwrap(), SandboxStatus::Paused);
+    assert_eq!(
+        test.provider.status(&attached).await.unwrap(),
+        SandboxStatus::Paused
+    );
     raw.unpause_container(container_id(&handle)).await.unwrap();
     assert_eq!(stdout(&test.provider, &attached, "echo thawed").await, "thawed\n");
-    raw.kill_container(container_id(&handle), None::<KillContainerOptions>).await.unwrap();
+    raw.kill_container(container_id(&handle), None::<KillContainerOptions>)
+        .await
+        .unwrap();
     until_status(&test.provider, &handle, SandboxStatus::Stopped).await;
     let error = test.provider.attach(id).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Sandbox(SandboxReason::NotRunning), "{error:?}");
+    assert_eq!(
+        error.kind(),
+        ErrorKind::Sandbox(SandboxReason::NotRunning),
+        "{error:?}"
+    );
     assert!(test.provider.remove(id).await.unwrap());
     assert!(!test.provider.remove(id).await.unwrap());
 }
@@ -68,7 +87,10 @@ async fn d23_a_container_of_somebody_else_is_not_touched() {
     };
     let options = CreateContainerOptionsBuilder::new().name(&name).build();
     raw.create_container(Some(options), body).await.unwrap();
-    for outcome in [test.provider.attach(&name).await.map(drop), test.provider.remove(&name).await.map(drop)] {
+    for outcome in [
+        test.provider.attach(&name).await.map(drop),
+        test.provider.remove(&name).await.map(drop),
+    ] {
         assert_eq!(outcome.unwrap_err().kind(), ErrorKind::InvalidArgument);
     }
     assert_eq!(test.containers().await, [name.clone()]);

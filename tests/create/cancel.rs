@@ -15,7 +15,9 @@ async fn c16_a_start_timeout_leaves_nothing() {
     for milliseconds in [1, 20, 80, 150, 300] {
         let mut config = DockerConfig::default();
         config.create.start_timeout = Some(Duration::from_millis(milliseconds));
-        let Some(test) = docker_with(config).await else { return };
+        let Some(test) = docker_with(config).await else {
+            return;
+        };
         let spec = test.spec();
         for created in join_all([(); 3].map(|()| test.provider.create(&spec))).await {
             match created {
@@ -77,9 +79,13 @@ async fn c18_a_runtime_that_stands_still_does_not_hold_up_the_clean_up() {
     let provider = test.provider.clone();
     let spec = test.spec();
     let thread = std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let created = runtime
-            .block_on(async { tokio::time::timeout(Duration::from_millis(40), provider.create(&spec)).await });
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let created = runtime.block_on(async {
+            tokio::time::timeout(Duration::from_millis(40), provider.create(&spec)).await
+        });
         // The runtime lives, and nobody drives it.
         let _ended = wait.recv_timeout(Duration::from_secs(50));
         created
@@ -107,7 +113,9 @@ async fn c18_a_runtime_that_stands_still_does_not_hold_up_the_clean_up() {
 async fn c16_the_same_spec_can_be_tried_again_after_a_failure() {
     let mut config = DockerConfig::default();
     config.probe.command = Some("test -e /tmp/never".to_owned());
-    let Some(test) = docker_with(config).await else { return };
+    let Some(test) = docker_with(config).await else {
+        return;
+    };
     for _ in 0..2 {
         let error = failed(&test, &test.spec()).await;
         assert_eq!(error.kind(), ErrorKind::NotReady, "{error:?}");

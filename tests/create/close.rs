@@ -13,10 +13,15 @@ use crate::support::{container_id, stdout, until_status};
 async fn close_for_good(test: &DockerTest, handle: &SandboxHandle) {
     test.provider.close(handle).await.unwrap();
     let raw = client().await.unwrap();
-    let inspected = raw.inspect_container(container_id(handle), None::<InspectContainerOptions>).await;
+    let inspected = raw
+        .inspect_container(container_id(handle), None::<InspectContainerOptions>)
+        .await;
     let error = inspected.expect_err("close has returned and the container is there");
     assert!(
-        matches!(error, bollard::errors::Error::DockerResponseServerError { status_code: 404, .. }),
+        matches!(
+            error,
+            bollard::errors::Error::DockerResponseServerError { status_code: 404, .. }
+        ),
         "{error:?}"
     );
 }
@@ -27,7 +32,12 @@ async fn b20_closing_by_many_at_once_succeeds_for_all() {
     for closers in [2, 10] {
         let handle = test.provider.create(&test.spec()).await.unwrap();
         // Something to kill, so that the removal takes a while.
-        stdout(&test.provider, &handle, "for i in 1 2 3 4 5 6 7 8; do sleep 1000 >/dev/null 2>&1 & done").await;
+        stdout(
+            &test.provider,
+            &handle,
+            "for i in 1 2 3 4 5 6 7 8; do sleep 1000 >/dev/null 2>&1 & done",
+        )
+        .await;
         join_all((0..closers).map(|_| close_for_good(&test, &handle))).await;
         close_for_good(&test, &handle).await;
     }
@@ -49,7 +59,10 @@ async fn b20_closing_what_somebody_else_removes_succeeds() {
         if let Err(error) = removed {
             // Ours was first.
             let text = error.to_string();
-            assert!(text.contains("already in progress") || text.contains("No such container"), "{text}");
+            assert!(
+                text.contains("already in progress") || text.contains("No such container"),
+                "{text}"
+            );
         }
     }
 }
@@ -59,7 +72,9 @@ async fn b20_closing_what_is_killed_stopped_or_paused_succeeds() {
     let Some(test) = docker().await else { return };
     let raw = client().await.unwrap();
     let handle = test.provider.create(&test.spec()).await.unwrap();
-    raw.kill_container(container_id(&handle), None::<KillContainerOptions>).await.unwrap();
+    raw.kill_container(container_id(&handle), None::<KillContainerOptions>)
+        .await
+        .unwrap();
     close_for_good(&test, &handle).await;
 
     // While somebody else stops it, and after that.
@@ -70,7 +85,9 @@ async fn b20_closing_what_is_killed_stopped_or_paused_succeeds() {
         close_for_good(&test, &handle)
     );
     let handle = test.provider.create(&test.spec()).await.unwrap();
-    raw.stop_container(container_id(&handle), Some(stop)).await.unwrap();
+    raw.stop_container(container_id(&handle), Some(stop))
+        .await
+        .unwrap();
     until_status(&test.provider, &handle, SandboxStatus::Stopped).await;
     close_for_good(&test, &handle).await;
 
@@ -91,7 +108,9 @@ async fn t1_d7_the_status_follows_the_container() {
     assert_eq!(status().await, SandboxStatus::Paused);
     raw.unpause_container(container_id(&handle)).await.unwrap();
     assert_eq!(status().await, SandboxStatus::Running);
-    raw.kill_container(container_id(&handle), None::<KillContainerOptions>).await.unwrap();
+    raw.kill_container(container_id(&handle), None::<KillContainerOptions>)
+        .await
+        .unwrap();
     until_status(&test.provider, &handle, SandboxStatus::Stopped).await;
     test.provider.close(&handle).await.unwrap();
     assert_eq!(status().await, SandboxStatus::Stopped);

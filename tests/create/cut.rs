@@ -24,7 +24,9 @@ fn look_for(number: u32) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn c18_a_create_whose_answer_is_lost_leaves_nothing() {
     for cut in [Cut::AfterRequest, Cut::AfterAnswer] {
-        let Some((proxy, test)) = behind_proxy(DockerConfig::default()).await else { return };
+        let Some((proxy, test)) = behind_proxy(DockerConfig::default()).await else {
+            return;
+        };
         proxy.cut(CREATE, cut);
         let error = failed(&test, &test.spec()).await;
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{cut:?}: {error:?}");
@@ -40,13 +42,27 @@ async fn c18_a_create_whose_answer_is_lost_leaves_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn c18_an_engine_that_is_lost_during_a_create_is_cleaned_up_when_it_is_back() {
     for lost_at in ["/start HTTP", "/exec HTTP"] {
-        let Some((proxy, test)) = behind_proxy(DockerConfig::default()).await else { return };
+        let Some((proxy, test)) = behind_proxy(DockerConfig::default()).await else {
+            return;
+        };
         proxy.cut(lost_at, Cut::GoDown);
         let began = Instant::now();
         let error = failed(&test, &test.spec()).await;
-        assert_eq!(error.kind(), ErrorKind::Unavailable, "lost at {lost_at}: {error:?}");
-        assert!(began.elapsed() < Duration::from_secs(30), "told after {:?}", began.elapsed());
-        assert_eq!(test.containers().await.len(), 1, "the engine has one that it can't be told to remove");
+        assert_eq!(
+            error.kind(),
+            ErrorKind::Unavailable,
+            "lost at {lost_at}: {error:?}"
+        );
+        assert!(
+            began.elapsed() < Duration::from_secs(30),
+            "told after {:?}",
+            began.elapsed()
+        );
+        assert_eq!(
+            test.containers().await.len(),
+            1,
+            "the engine has one that it can't be told to remove"
+        );
         proxy.come_up();
         nothing_is_left(&test).await;
     }
@@ -57,12 +73,18 @@ async fn c18_an_engine_that_is_lost_during_a_create_is_cleaned_up_when_it_is_bac
 async fn c16_a_create_that_gets_no_answer_ends_in_time_and_leaves_nothing() {
     let mut config = DockerConfig::default();
     config.create.start_timeout = Some(Duration::from_secs(3));
-    let Some((proxy, test)) = behind_proxy(config).await else { return };
+    let Some((proxy, test)) = behind_proxy(config).await else {
+        return;
+    };
     proxy.cut(CREATE, Cut::HoldAnswer);
     let began = Instant::now();
     let error = failed(&test, &test.spec()).await;
     assert_eq!(error.kind(), ErrorKind::CreateFailed, "{error:?}");
-    assert!(began.elapsed() < Duration::from_secs(15), "told after {:?}", began.elapsed());
+    assert!(
+        began.elapsed() < Duration::from_secs(15),
+        "told after {:?}",
+        began.elapsed()
+    );
     // Its removal does not wait for the answer that never comes.
     nothing_is_left(&test).await;
 }
@@ -71,15 +93,24 @@ async fn c16_a_create_that_gets_no_answer_ends_in_time_and_leaves_nothing() {
 async fn d15_a_start_or_a_probe_that_gets_no_answer_ends_in_time_and_leaves_nothing() {
     let mut config = DockerConfig::default();
     config.create.start_timeout = Some(Duration::from_secs(4));
-    let Some((proxy, test)) = behind_proxy(config).await else { return };
+    let Some((proxy, test)) = behind_proxy(config).await else {
+        return;
+    };
     let spec = test.spec().with_ready_timeout(Duration::from_secs(4));
-    for (request, kind) in [("/start HTTP", ErrorKind::CreateFailed), ("/exec HTTP", ErrorKind::NotReady)] {
+    for (request, kind) in [
+        ("/start HTTP", ErrorKind::CreateFailed),
+        ("/exec HTTP", ErrorKind::NotReady),
+    ] {
         for hold in [Cut::Hold, Cut::HoldAnswer] {
             proxy.cut(request, hold);
             let began = Instant::now();
             let error = failed(&test, &spec).await;
             assert_eq!(error.kind(), kind, "{request}: {error:?}");
-            assert!(began.elapsed() < Duration::from_secs(25), "{request}: told after {:?}", began.elapsed());
+            assert!(
+                began.elapsed() < Duration::from_secs(25),
+                "{request}: told after {:?}",
+                began.elapsed()
+            );
         }
     }
     nothing_is_left(&test).await;
@@ -87,7 +118,9 @@ async fn d15_a_start_or_a_probe_that_gets_no_answer_ends_in_time_and_leaves_noth
 
 #[tokio::test(flavor = "multi_thread")]
 async fn d6_an_engine_lost_under_a_command_is_told_and_the_command_killed_when_it_is_back() {
-    let Some((proxy, test)) = behind_proxy(DockerConfig::default()).await else { return };
+    let Some((proxy, test)) = behind_proxy(DockerConfig::default()).await else {
+        return;
+    };
     let handle = test.provider.create(&test.spec()).await.unwrap();
     let direct = DockerProvider::connect(DockerConfig::default()).await.unwrap();
     let beside = direct.attach(handle.sandbox_id().as_str()).await.unwrap();
@@ -99,21 +132,42 @@ async fn d6_an_engine_lost_under_a_command_is_told_and_the_command_killed_when_i
         proxy.go_down();
         Instant::now()
     };
-    let command =
-        ExecOptions::new("echo printed; touch /tmp/begun; sleep 98431").with_timeout(Duration::from_secs(300));
+    let command = ExecOptions::new("echo printed; touch /tmp/begun; sleep 98431")
+        .with_timeout(Duration::from_secs(300));
     let (result, lost) = tokio::join!(test.provider.exec(&handle, command), lose);
     let result = result.unwrap();
-    assert!(lost.elapsed() < Duration::from_secs(20), "told {:?} after it was lost", lost.elapsed());
+    assert!(
+        lost.elapsed() < Duration::from_secs(20),
+        "told {:?} after it was lost",
+        lost.elapsed()
+    );
     assert_eq!(result.return_code, 125, "{result:?}");
     assert_eq!(result.error_type, Some(ExecErrorType::Sandbox));
-    assert_eq!(result.reason, Some(ExecReason::Sandbox(SandboxReason::DaemonUnreachable)));
+    assert_eq!(
+        result.reason,
+        Some(ExecReason::Sandbox(SandboxReason::DaemonUnreachable))
+    );
     assert_eq!(result.partial_stdout().as_deref(), Some("printed\n"));
 
     // Everything else in the meantime (T2, Q1).
-    assert_eq!(test.provider.status(&handle).await.unwrap(), SandboxStatus::Unknown);
-    let again = test.provider.exec(&handle, ExecOptions::new("true")).await.unwrap();
-    assert_eq!(again.reason, Some(ExecReason::Sandbox(SandboxReason::DaemonUnreachable)), "{again:?}");
-    assert_eq!(test.provider.inspect(&handle).await.unwrap_err().kind(), ErrorKind::Unavailable);
+    assert_eq!(
+        test.provider.status(&handle).await.unwrap(),
+        SandboxStatus::Unknown
+    );
+    let again = test
+        .provider
+        .exec(&handle, ExecOptions::new("true"))
+        .await
+        .unwrap();
+    assert_eq!(
+        again.reason,
+        Some(ExecReason::Sandbox(SandboxReason::DaemonUnreachable)),
+        "{again:?}"
+    );
+    assert_eq!(
+        test.provider.inspect(&handle).await.unwrap_err().kind(),
+        ErrorKind::Unavailable
+    );
     let error = test.provider.close(&handle).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error:?}");
     assert!(error.is_retryable());
@@ -124,7 +178,10 @@ async fn d6_an_engine_lost_under_a_command_is_told_and_the_command_killed_when_i
         stdout(&direct, &beside, &look_for(98431)).await.is_empty()
     })
     .await;
-    assert_eq!(test.provider.status(&handle).await.unwrap(), SandboxStatus::Running);
+    assert_eq!(
+        test.provider.status(&handle).await.unwrap(),
+        SandboxStatus::Running
+    );
     assert_eq!(stdout(&test.provider, &handle, "echo usable").await, "usable\n");
     test.provider.close(&handle).await.unwrap();
 }
@@ -132,7 +189,9 @@ async fn d6_an_engine_lost_under_a_command_is_told_and_the_command_killed_when_i
 /// Only the stream of the command breaks: its end is still the engine's to tell, and is never made up.
 #[tokio::test(flavor = "multi_thread")]
 async fn d6_a_command_whose_stream_breaks_keeps_its_exit_code_or_is_lost() {
-    let Some((proxy, test)) = behind_proxy(DockerConfig::default()).await else { return };
+    let Some((proxy, test)) = behind_proxy(DockerConfig::default()).await else {
+        return;
+    };
     let handle = test.provider.create(&test.spec()).await.unwrap();
     proxy.cut("/start HTTP", Cut::AtOutput("printed"));
     let command = ExecOptions::new("echo printed; sleep 1; echo more; exit 5");
@@ -140,7 +199,10 @@ async fn d6_a_command_whose_stream_breaks_keeps_its_exit_code_or_is_lost() {
     match result.error_type {
         None => assert_eq!(result.return_code, 5, "{result:?}"),
         Some(ExecErrorType::Sandbox) => {
-            assert_eq!(result.reason, Some(ExecReason::Sandbox(SandboxReason::DaemonUnreachable)));
+            assert_eq!(
+                result.reason,
+                Some(ExecReason::Sandbox(SandboxReason::DaemonUnreachable))
+            );
         }
         Some(other) => panic!("{other:?}: {result:?}"),
     }
@@ -149,7 +211,9 @@ async fn d6_a_command_whose_stream_breaks_keeps_its_exit_code_or_is_lost() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn d6_a_command_whose_start_is_lost_is_told_and_not_run_twice() {
-    let Some((proxy, test)) = behind_proxy(DockerConfig::default()).await else { return };
+    let Some((proxy, test)) = behind_proxy(DockerConfig::default()).await else {
+        return;
+    };
     let handle = test.provider.create(&test.spec()).await.unwrap();
     for cut in [Cut::AfterRequest, Cut::AfterAnswer] {
         for request in ["/exec HTTP", "/start HTTP"] {
@@ -166,21 +230,33 @@ async fn d6_a_command_whose_start_is_lost_is_told_and_not_run_twice() {
     }
     test.provider.aclose().await.unwrap();
     let runs = stdout(&test.provider, &handle, "cat /tmp/runs 2>/dev/null | wc -l").await;
-    assert!(runs.trim().parse::<u32>().unwrap() <= 2, "two commands were started, and run {runs}");
-    assert_eq!(stdout(&test.provider, &handle, &look_for(97431)).await, "", "commands whose start was lost");
+    assert!(
+        runs.trim().parse::<u32>().unwrap() <= 2,
+        "two commands were started, and run {runs}"
+    );
+    assert_eq!(
+        stdout(&test.provider, &handle, &look_for(97431)).await,
+        "",
+        "commands whose start was lost"
+    );
     test.provider.close(&handle).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn q1_a_close_whose_answer_is_lost_can_be_called_again() {
-    let Some((proxy, test)) = behind_proxy(DockerConfig::default()).await else { return };
+    let Some((proxy, test)) = behind_proxy(DockerConfig::default()).await else {
+        return;
+    };
     for cut in [Cut::AfterRequest, Cut::AfterAnswer] {
         let handle = test.provider.create(&test.spec()).await.unwrap();
         proxy.cut("DELETE ", cut);
         let error = test.provider.close(&handle).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{cut:?}: {error:?}");
         test.provider.close(&handle).await.unwrap();
-        assert_eq!(test.provider.status(&handle).await.unwrap(), SandboxStatus::Stopped);
+        assert_eq!(
+            test.provider.status(&handle).await.unwrap(),
+            SandboxStatus::Stopped
+        );
     }
 }
 
@@ -191,7 +267,9 @@ async fn t2_an_engine_that_hangs_is_unknown_in_time() {
         eprintln!("skipped: takes 30 s; GYM_SANDBOX_LONG=1 runs it");
         return;
     }
-    let Some((proxy, test)) = behind_proxy(DockerConfig::default()).await else { return };
+    let Some((proxy, test)) = behind_proxy(DockerConfig::default()).await else {
+        return;
+    };
     let handle = test.provider.create(&test.spec()).await.unwrap();
     for _ in 0..2 {
         proxy.cut("/json", Cut::Hold);
@@ -200,6 +278,10 @@ async fn t2_an_engine_that_hangs_is_unknown_in_time() {
     let (status, detail) = tokio::join!(test.provider.status(&handle), test.provider.inspect(&handle));
     assert_eq!(status.unwrap(), SandboxStatus::Unknown);
     assert_eq!(detail.unwrap_err().kind(), ErrorKind::Timeout);
-    assert!(began.elapsed() < Duration::from_secs(45), "it took {:?}", began.elapsed());
+    assert!(
+        began.elapsed() < Duration::from_secs(45),
+        "it took {:?}",
+        began.elapsed()
+    );
     test.provider.close(&handle).await.unwrap();
 }

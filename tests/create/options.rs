@@ -11,10 +11,22 @@ use crate::support::{container_id, host_config, inspect, refused, stdout};
 #[tokio::test(flavor = "multi_thread")]
 async fn c09_c10_c11_workdir_environment_and_init_are_there() {
     let Some(test) = docker().await else { return };
-    let spec = test.spec().with_workdir("/made/for this").with_env("GIVEN", "a=b c").with_env("EMPTY", "");
+    let spec = test
+        .spec()
+        .with_workdir("/made/for this")
+        .with_env("GIVEN", "a=b c")
+        .with_env("EMPTY", "");
     let handle = test.provider.create(&spec).await.unwrap();
     assert_eq!(stdout(&test.provider, &handle, "pwd").await, "/made/for this\n");
-    assert_eq!(stdout(&test.provider, &handle, "printf '%s|%s' \"$GIVEN\" \"${EMPTY-unset}\"").await, "a=b c|");
+    assert_eq!(
+        stdout(
+            &test.provider,
+            &handle,
+            "printf '%s|%s' \"$GIVEN\" \"${EMPTY-unset}\""
+        )
+        .await,
+        "a=b c|"
+    );
     let container = inspect(&handle).await;
     let config = container.config.unwrap();
     assert_eq!(config.working_dir.as_deref(), Some("/made/for this"));
@@ -30,7 +42,11 @@ async fn c09_c10_c11_workdir_environment_and_init_are_there() {
 #[tokio::test(flavor = "multi_thread")]
 async fn c11_without_init_the_keepalive_shell_is_process_1() {
     let Some(test) = docker().await else { return };
-    let handle = test.provider.create(&test.spec().with_provider_option("use_init", false)).await.unwrap();
+    let handle = test
+        .provider
+        .create(&test.spec().with_provider_option("use_init", false))
+        .await
+        .unwrap();
     let first = stdout(&test.provider, &handle, "tr '\\000' ' ' < /proc/1/cmdline").await;
     assert!(first.starts_with("/bin/sh -c"), "process 1 is `{first}`");
     test.provider.close(&handle).await.unwrap();
@@ -40,12 +56,19 @@ async fn c11_without_init_the_keepalive_shell_is_process_1() {
 async fn c12_limits_are_set_without_swap_and_hold_inside() {
     let Some(test) = docker().await else { return };
     let limits = SandboxResources::default().with_cpu(0.5).with_memory_mib(64);
-    let handle = test.provider.create(&test.spec().with_resources(limits)).await.unwrap();
+    let handle = test
+        .provider
+        .create(&test.spec().with_resources(limits))
+        .await
+        .unwrap();
     let host = host_config(&handle).await;
     assert_eq!(host.nano_cpus, Some(500_000_000));
     assert_eq!((host.memory, host.memory_swap), (Some(64 << 20), Some(64 << 20)));
     let find = "cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes 2>/dev/null; true";
-    assert_eq!(stdout(&test.provider, &handle, find).await.trim(), (64 << 20).to_string());
+    assert_eq!(
+        stdout(&test.provider, &handle, find).await.trim(),
+        (64 << 20).to_string()
+    );
     test.provider.close(&handle).await.unwrap();
 }
 
@@ -53,9 +76,15 @@ async fn c12_limits_are_set_without_swap_and_hold_inside() {
 async fn c12_limits_can_be_switched_off() {
     let mut config = DockerConfig::default();
     config.create.apply_resource_limits = false;
-    let Some(test) = docker_with(config).await else { return };
+    let Some(test) = docker_with(config).await else {
+        return;
+    };
     let limits = SandboxResources::default().with_cpu(0.5).with_memory_mib(64);
-    let handle = test.provider.create(&test.spec().with_resources(limits)).await.unwrap();
+    let handle = test
+        .provider
+        .create(&test.spec().with_resources(limits))
+        .await
+        .unwrap();
     let host = host_config(&handle).await;
     assert_eq!((host.nano_cpus.unwrap_or(0), host.memory.unwrap_or(0)), (0, 0));
     test.provider.close(&handle).await.unwrap();
@@ -64,11 +93,16 @@ async fn c12_limits_can_be_switched_off() {
 #[tokio::test(flavor = "multi_thread")]
 async fn c13_hardened_drops_everything_and_caps_processes_memory_and_logs() {
     let Some(test) = docker().await else { return };
-    let handle =
-        test.provider.create(&test.spec().with_provider_option("preset", "hardened")).await.unwrap();
+    let handle = test
+        .provider
+        .create(&test.spec().with_provider_option("preset", "hardened"))
+        .await
+        .unwrap();
     let status = stdout(&test.provider, &handle, "cat /proc/self/status").await;
     let of = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         line.map(str::trim).map(str::to_owned)
     };
     for set in ["CapEff", "CapPrm", "CapBnd"] {
@@ -78,7 +112,10 @@ async fn c13_hardened_drops_everything_and_caps_processes_memory_and_logs() {
     let find = "cat /sys/fs/cgroup/pids.max /sys/fs/cgroup/pids/pids.max 2>/dev/null; true";
     assert_eq!(stdout(&test.provider, &handle, find).await.trim(), "512");
     let host = host_config(&handle).await;
-    assert_eq!((host.pids_limit, host.memory, host.memory_swap), (Some(512), Some(2 << 30), Some(2 << 30)));
+    assert_eq!(
+        (host.pids_limit, host.memory, host.memory_swap),
+        (Some(512), Some(2 << 30), Some(2 << 30))
+    );
     assert_eq!(host.cap_drop.unwrap(), ["ALL"]);
     assert_eq!(host.security_opt.unwrap(), ["no-new-privileges"]);
     let log = host.log_config.unwrap();
@@ -93,7 +130,9 @@ async fn c13_hardened_drops_everything_and_caps_processes_memory_and_logs() {
 async fn c13_what_is_set_beside_hardened_wins() {
     let mut config = DockerConfig::default();
     config.create.preset = Preset::Hardened;
-    let Some(test) = docker_with(config).await else { return };
+    let Some(test) = docker_with(config).await else {
+        return;
+    };
     let spec = test
         .spec()
         .with_resources(SandboxResources::default().with_memory_mib(128))
@@ -102,7 +141,11 @@ async fn c13_what_is_set_beside_hardened_wins() {
     let host = host_config(&handle).await;
     assert_eq!((host.pids_limit, host.memory), (Some(33), Some(128 << 20)));
     test.provider.close(&handle).await.unwrap();
-    let compat = test.provider.create(&test.spec().with_provider_option("preset", "compat")).await.unwrap();
+    let compat = test
+        .provider
+        .create(&test.spec().with_provider_option("preset", "compat"))
+        .await
+        .unwrap();
     let host = host_config(&compat).await;
     assert!(host.cap_drop.unwrap_or_default().is_empty());
     assert_eq!((host.pids_limit.unwrap_or(0), host.memory.unwrap_or(0)), (0, 0));
@@ -118,11 +161,19 @@ async fn c13_read_only_without_network_and_a_dropped_capability() {
         .with_provider_option("network", "none")
         .with_provider_option("cap_drop", serde_json::json!(["CHOWN"]));
     let handle = test.provider.create(&spec).await.unwrap();
-    let write = test.provider.exec(&handle, ExecOptions::new("echo x > /tmp/x")).await.unwrap();
+    let write = test
+        .provider
+        .exec(&handle, ExecOptions::new("echo x > /tmp/x"))
+        .await
+        .unwrap();
     assert_ne!(write.return_code, 0, "the root is writable");
     assert_eq!(write.error_type, None);
     assert_eq!(stdout(&test.provider, &handle, "ls /sys/class/net").await, "lo\n");
-    let chown = test.provider.exec(&handle, ExecOptions::new("chown 1:1 /dev/shm")).await.unwrap();
+    let chown = test
+        .provider
+        .exec(&handle, ExecOptions::new("chown 1:1 /dev/shm"))
+        .await
+        .unwrap();
     assert_ne!(chown.return_code, 0, "the capability is there");
     let host = host_config(&handle).await;
     assert_eq!(host.network_mode.as_deref(), Some("none"));
@@ -137,21 +188,38 @@ async fn d17_name_and_labels() {
         .into_iter()
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
         .collect();
-    let Some(test) = docker_with(config).await else { return };
-    let handle = test.provider.create(&test.spec().with_metadata("stage", "spec")).await.unwrap();
+    let Some(test) = docker_with(config).await else {
+        return;
+    };
+    let handle = test
+        .provider
+        .create(&test.spec().with_metadata("stage", "spec"))
+        .await
+        .unwrap();
     let second = test.provider.create(&test.spec()).await.unwrap();
     let container = inspect(&handle).await;
     let name = container.name.unwrap();
     assert_eq!(name.trim_start_matches('/'), handle.sandbox_id().as_str());
     let hex = handle.sandbox_id().as_str().strip_prefix("gym-sandbox-").unwrap();
-    assert!(hex.len() == 32 && hex.bytes().all(|byte| byte.is_ascii_hexdigit()), "{hex}");
+    assert!(
+        hex.len() == 32 && hex.bytes().all(|byte| byte.is_ascii_hexdigit()),
+        "{hex}"
+    );
     assert_eq!(container.id.as_deref(), Some(container_id(&handle)));
     let labels = container.config.unwrap().labels.unwrap();
     // The spec's metadata wins over the configuration's (F6).
-    for (key, value) in [("gym-sandbox", "1"), ("gym-sandbox.kind", "sandbox"), ("team", "red"), ("stage", "spec")] {
+    for (key, value) in [
+        ("gym-sandbox", "1"),
+        ("gym-sandbox.kind", "sandbox"),
+        ("team", "red"),
+        ("stage", "spec"),
+    ] {
         assert_eq!(labels.get(key).map(String::as_str), Some(value), "{key}");
     }
-    assert!(!labels.contains_key("gym-sandbox.expires"), "without a ttl nothing expires");
+    assert!(
+        !labels.contains_key("gym-sandbox.expires"),
+        "without a ttl nothing expires"
+    );
     let second = (inspect(&second).await.config.unwrap().labels.unwrap(), second);
     for key in ["gym-sandbox.owner", "gym-sandbox.run"] {
         assert!(labels.get(key).is_some_and(|value| !value.is_empty()), "{key}");
@@ -160,8 +228,16 @@ async fn d17_name_and_labels() {
     // By the engine's clock, which is the one of its own record.
     let created = labels.get("gym-sandbox.created").unwrap();
     let recorded = container.created.unwrap().to_string();
-    assert_eq!(created.len(), "2026-01-01T00:00:00.000Z".len().max(created.len()), "{created}");
-    assert_eq!(created[..13], recorded[..13], "the label says {created}, the engine {recorded}");
+    assert_eq!(
+        created.len(),
+        "2026-01-01T00:00:00.000Z".len().max(created.len()),
+        "{created}"
+    );
+    assert_eq!(
+        created[..13],
+        recorded[..13],
+        "the label says {created}, the engine {recorded}"
+    );
     test.provider.close(&handle).await.unwrap();
     test.provider.close(&second.1).await.unwrap();
 }
@@ -175,20 +251,64 @@ async fn d10_d17_d27_what_is_refused_leaves_nothing() {
         gym_sandbox::SandboxSpec::from_value(spec).unwrap()
     };
     for (spec, kind, named) in [
-        (test.spec().with_metadata("gym-sandbox.owner", "me"), ErrorKind::InvalidArgument, "gym-sandbox.owner"),
-        (test.spec().with_workdir("relative"), ErrorKind::InvalidArgument, "relative"),
-        (test.spec().with_provider_option("volumes", "/:/host"), ErrorKind::InvalidArgument, "volumes"),
-        (test.spec().with_provider_option("pull_policy", "maybe"), ErrorKind::InvalidArgument, "pull_policy"),
-        (test.spec().with_provider_option("pids_limit", 0), ErrorKind::InvalidArgument, "pids_limit"),
-        (test.spec().with_provider_option("privileged", true), ErrorKind::InvalidArgument, "privileged"),
-        (json("resources", serde_json::json!({"disk_gib": 1})), ErrorKind::Unsupported, "disk_gib"),
-        (json("resources", serde_json::json!({"gpu": 1})), ErrorKind::Unsupported, "gpu"),
-        (json("resources", serde_json::json!({"memory_mib": 0})), ErrorKind::InvalidArgument, "memory_mib"),
-        (test.spec().with_entrypoint(["sh\0"]), ErrorKind::InvalidArgument, "entrypoint"),
+        (
+            test.spec().with_metadata("gym-sandbox.owner", "me"),
+            ErrorKind::InvalidArgument,
+            "gym-sandbox.owner",
+        ),
+        (
+            test.spec().with_workdir("relative"),
+            ErrorKind::InvalidArgument,
+            "relative",
+        ),
+        (
+            test.spec().with_provider_option("volumes", "/:/host"),
+            ErrorKind::InvalidArgument,
+            "volumes",
+        ),
+        (
+            test.spec().with_provider_option("pull_policy", "maybe"),
+            ErrorKind::InvalidArgument,
+            "pull_policy",
+        ),
+        (
+            test.spec().with_provider_option("pids_limit", 0),
+            ErrorKind::InvalidArgument,
+            "pids_limit",
+        ),
+        (
+            test.spec().with_provider_option("privileged", true),
+            ErrorKind::InvalidArgument,
+            "privileged",
+        ),
+        (
+            json("resources", serde_json::json!({"disk_gib": 1})),
+            ErrorKind::Unsupported,
+            "disk_gib",
+        ),
+        (
+            json("resources", serde_json::json!({"gpu": 1})),
+            ErrorKind::Unsupported,
+            "gpu",
+        ),
+        (
+            json("resources", serde_json::json!({"memory_mib": 0})),
+            ErrorKind::InvalidArgument,
+            "memory_mib",
+        ),
+        (
+            test.spec().with_entrypoint(["sh\0"]),
+            ErrorKind::InvalidArgument,
+            "entrypoint",
+        ),
     ] {
         let error = refused(&test, &spec).await;
         assert_eq!(error.kind(), kind, "{named}: {error:?}");
-        assert!(error.report().to_string().contains(named), "{named} in {}", error.report());
+        assert!(
+            error.report().to_string().contains(named),
+            "{named} in {}",
+            error.report()
+        );
     }
 }
 
@@ -199,17 +319,37 @@ async fn c16_what_the_engine_refuses_is_typed_and_leaves_nothing() {
     let small = SandboxResources::default().with_memory_mib(1);
     for (spec, told) in [
         // The engine makes these, and only the start fails (engine-facts S16).
-        (test.spec().with_provider_option("network", "no-such-network-of-a-test"), "no-such-network-of-a-test"),
-        (test.spec().with_provider_option("network", "container:no-such-container-of-a-test"), "no-such-container"),
+        (
+            test.spec()
+                .with_provider_option("network", "no-such-network-of-a-test"),
+            "no-such-network-of-a-test",
+        ),
+        (
+            test.spec()
+                .with_provider_option("network", "container:no-such-container-of-a-test"),
+            "no-such-container",
+        ),
         // It does not make these.
         (test.spec().with_resources(many), "CPUs"),
         (test.spec().with_resources(small), "emory"),
-        (test.spec().with_provider_option("security_opt", serde_json::json!(["nonsense=1"])), "nonsense"),
-        (test.spec().with_provider_option("cap_drop", serde_json::json!(["NO_SUCH"])), "NO_SUCH"),
+        (
+            test.spec()
+                .with_provider_option("security_opt", serde_json::json!(["nonsense=1"])),
+            "nonsense",
+        ),
+        (
+            test.spec()
+                .with_provider_option("cap_drop", serde_json::json!(["NO_SUCH"])),
+            "NO_SUCH",
+        ),
     ] {
         let error = refused(&test, &spec).await;
         assert_eq!(error.kind(), ErrorKind::CreateFailed, "{told}: {error:?}");
-        assert!(error.report().to_string().contains(told), "`{told}` in {}", error.report());
+        assert!(
+            error.report().to_string().contains(told),
+            "`{told}` in {}",
+            error.report()
+        );
         assert!(!error.is_retryable(), "{error:?}");
     }
 }
@@ -219,7 +359,9 @@ async fn c04_the_keepalive_of_the_configuration_is_used() {
     let mut config = DockerConfig::default();
     config.create.keepalive_shell = "sh".to_owned();
     config.create.keepalive_cmd = "touch /tmp/kept; exec sleep 4321".to_owned();
-    let Some(test) = docker_with(config).await else { return };
+    let Some(test) = docker_with(config).await else {
+        return;
+    };
     let handle = test.provider.create(&test.spec()).await.unwrap();
     let config = inspect(&handle).await.config.unwrap();
     assert_eq!(config.entrypoint.unwrap(), ["sh"]);

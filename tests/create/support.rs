@@ -15,7 +15,10 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(45);
 
 /// The id of the container of a sandbox.
 pub(crate) fn container_id(handle: &SandboxHandle) -> &str {
-    &handle.raw::<DockerRaw>().expect("the handle is one of docker").container_id
+    &handle
+        .raw::<DockerRaw>()
+        .expect("the handle is one of docker")
+        .container_id
 }
 
 /// What the engine says of a sandbox, asked for beside the library.
@@ -28,12 +31,18 @@ pub(crate) async fn inspect(handle: &SandboxHandle) -> ContainerInspectResponse 
 }
 
 pub(crate) async fn host_config(handle: &SandboxHandle) -> HostConfig {
-    inspect(handle).await.host_config.expect("every container has one")
+    inspect(handle)
+        .await
+        .host_config
+        .expect("every container has one")
 }
 
 /// What a shell line prints; it must succeed.
 pub(crate) async fn stdout(provider: &DockerProvider, handle: &SandboxHandle, line: &str) -> String {
-    let result = provider.exec(handle, ExecOptions::new(line)).await.expect("a shell line is a good argument");
+    let result = provider
+        .exec(handle, ExecOptions::new(line))
+        .await
+        .expect("a shell line is a good argument");
     assert!(result.is_success(), "`{line}`: {result:?}");
     result.stdout().unwrap_or_default()
 }
@@ -41,7 +50,11 @@ pub(crate) async fn stdout(provider: &DockerProvider, handle: &SandboxHandle, li
 /// The error of a create that must fail, and must have left nothing by now.
 pub(crate) async fn refused(test: &DockerTest, spec: &SandboxSpec) -> Error {
     let error = failed(test, spec).await;
-    assert_eq!(test.containers().await, Vec::<String>::new(), "left by a create that failed with {error:?}");
+    assert_eq!(
+        test.containers().await,
+        Vec::<String>::new(),
+        "left by a create that failed with {error:?}"
+    );
     error
 }
 
@@ -49,7 +62,10 @@ pub(crate) async fn refused(test: &DockerTest, spec: &SandboxSpec) -> Error {
 pub(crate) async fn failed(test: &DockerTest, spec: &SandboxSpec) -> Error {
     match test.provider.create(spec).await {
         Ok(handle) => {
-            test.provider.close(&handle).await.expect("the sandbox can be removed");
+            test.provider
+                .close(&handle)
+                .await
+                .expect("the sandbox can be removed");
             panic!("a sandbox was made from {spec:?}");
         }
         Err(error) => error,
@@ -75,14 +91,24 @@ pub(crate) async fn until_status(provider: &DockerProvider, handle: &SandboxHand
 
 /// Waits for the clean-up in the background, and looks that nothing is left then.
 pub(crate) async fn nothing_is_left(test: &DockerTest) {
-    test.provider.aclose().await.expect("the clean-up in the background ends");
-    assert_eq!(test.containers().await, Vec::<String>::new(), "left on the engine");
+    test.provider
+        .aclose()
+        .await
+        .expect("the clean-up in the background ends");
+    assert_eq!(
+        test.containers().await,
+        Vec::<String>::new(),
+        "left on the engine"
+    );
 }
 
 /// A provider whose engine is behind a proxy.
 pub(crate) async fn behind_proxy(mut config: DockerConfig) -> Option<(Proxy, DockerTest)> {
     let Some(proxy) = Proxy::start().await else {
-        assert!(!engine_is_required(), "SANDBOX_REQUIRE_DOCKER=1 and the engine has no local socket");
+        assert!(
+            !engine_is_required(),
+            "SANDBOX_REQUIRE_DOCKER=1 and the engine has no local socket"
+        );
         eprintln!("skipped: the engine has no local socket");
         return None;
     };
