@@ -141,7 +141,12 @@ fn read_again(case: &Path, problems: &mut Vec<String>) {
         Err(diagnostics) => {
             let text = diagnostics.to_string();
             // docker compose prints these so that it cannot read them again either.
-            if !text.contains("invalid size: '-1'") && !text.contains("depends on undefined service") {
+            let known = [
+                "invalid size: '-1'",
+                "depends on undefined service",
+                "items must be unique",
+            ];
+            if !known.iter().any(|known| text.contains(known)) {
                 problems.push(format!("{}: printed, it is refused: {text}", case.display()));
             }
         }

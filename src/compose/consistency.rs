@@ -16,10 +16,6 @@ pub(crate) fn check(project: &mut Project, model: &Node, sink: &mut Sink) {
     let names: Vec<String> = project.services.keys().cloned().collect();
     for name in &names {
         let path = YamlPath::of_keys(["services", name.as_str()]);
-        // A service with a mistake is not whole; what seems missing may only have been taken out.
-        if sink.is_poisoned(&path) {
-            continue;
-        }
         let service = &project.services[name];
         let mut check = Check {
             project,
@@ -68,6 +64,10 @@ impl Check<'_> {
                 Ok(index) => path.index(index),
                 Err(_) => path.key(key),
             });
+        // What was found wrong was taken out, so it may only seem to be missing.
+        if self.sink.is_poisoned(&path) {
+            return;
+        }
         let at = self.model.position_of(&path);
         if hint.is_empty() {
             self.sink.error(at, &path, message);
@@ -340,12 +340,11 @@ impl Check<'_> {
                 .enumerate()
                 .map(|(index, target)| ("volumes", index, target)),
         ) {
-            let here = format!("services.{}.{key}[{index}]", self.name);
             if let Some(other) = taken.get(target) {
-                let message = format!("{here}: target {target} already mounted as {other}");
+                let message = format!("target {target} already mounted as {other}");
                 self.error(&[key, &index.to_string()], message, "");
             }
-            taken.insert(target, here);
+            taken.insert(target, format!("services.{}.{key}[{index}]", self.name));
         }
     }
 }

@@ -243,7 +243,7 @@ impl Sink {
     ) {
         if severity == Severity::Error {
             self.errors += 1;
-            self.poisoned.push(path.clone());
+            self.poison(path);
         }
         if self.found.len() >= MOST_DIAGNOSTICS {
             return;
@@ -274,9 +274,17 @@ impl Sink {
         self.errors
     }
 
-    /// Tells whether something below `path` was already found wrong.
+    /// Says that what is below `path` is not as it was written, so that no later stage complains about it.
+    pub(crate) fn poison(&mut self, path: &YamlPath) {
+        if self.poisoned.len() < MOST_DIAGNOSTICS {
+            self.poisoned.push(path.clone());
+        }
+    }
+
+    /// Tells whether something below `path` was already found wrong. With too many mistakes to know, all is.
     pub(crate) fn is_poisoned(&self, path: &YamlPath) -> bool {
-        self.poisoned.iter().any(|poisoned| poisoned.starts_with(path))
+        self.poisoned.len() >= MOST_DIAGNOSTICS
+            || self.poisoned.iter().any(|poisoned| poisoned.starts_with(path))
     }
 
     /// Returns (errors, warnings) in file order, with file names filled in.

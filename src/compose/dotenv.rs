@@ -209,8 +209,8 @@ impl<'a> Reader<'a> {
             after_backslash = false;
             value.push(byte);
         }
-        let line = rest.lines().next().unwrap_or_default();
-        Err(self.error_here(format!("unterminated quoted value {line}")))
+        // The value may be a secret, so it is not repeated.
+        Err(self.error_here("unterminated quoted value"))
     }
 
     fn expand(

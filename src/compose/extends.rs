@@ -81,6 +81,11 @@ impl Work<'_, '_> {
                 &place,
                 format!("circular reference: {} extend one another", chain.join(" -> ")),
             );
+            for (_, name) in &self.chain {
+                self.load
+                    .sink
+                    .poison(&YamlPath::of_keys(["services", name.as_str()]));
+            }
             drop_extends(services, name);
             return;
         }

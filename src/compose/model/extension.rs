@@ -66,6 +66,8 @@ impl Encode for ExtensionValue {
             Self::Uint(value) => Json::from(*value),
             Self::Float(value) => encode_float(*value),
             Self::String(text) => Json::String(text.clone()),
+            // The reference drops empty values before it prints, and its JSON shows what is left of an empty list.
+            Self::List(items) if items.is_empty() && matches!(style, Style::Json) => Json::Null,
             Self::List(items) => items.encode(style),
             Self::Map(entries) => {
                 let mut entries: Vec<_> = entries

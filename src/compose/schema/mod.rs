@@ -12,6 +12,7 @@ use super::path::{Segment, YamlPath};
 mod build;
 mod deploy;
 mod mount;
+mod patterns;
 mod service;
 mod shapes;
 mod suggest;

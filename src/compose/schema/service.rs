@@ -3,6 +3,7 @@
 use super::build::BUILD;
 use super::deploy::DEPLOY;
 use super::mount::{MOUNT, PORT};
+use super::patterns::{PULL_POLICIES, has_container_name, has_pull_policy};
 use super::shapes::{
     AMOUNT, COMMAND, COUNT, EXTRA_HOSTS, FILE_MOUNTS, FLAG, GPU, HOOK, LIST_OR_DICT, TEXT, TEXT_LIST,
     TEXT_OR_LIST, TEXT_OR_NUMBER_MAP, ULIMITS, UNIQUE_TEXT_LIST, one_of,
@@ -398,34 +399,3 @@ const DEVELOP: Shape = Shape::OneOf(&[
         &[],
     )),
 ]);
-
-/// The reference's pattern is not anchored: some part of the name must be a name of two characters or more.
-fn has_container_name(text: &str) -> bool {
-    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
-    text.chars()
-        .zip(text.chars().skip(1))
-        .any(|(first, second)| first.is_ascii_alphanumeric() && is_part(second))
-}
-
-const PULL_POLICIES: &str =
-    "always|never|build|if_not_present|missing|refresh|daily|weekly|every_([0-9]+[wdhms])+";
-
-/// Not anchored either.
-fn has_pull_policy(text: &str) -> bool {
-    const WORDS: &[&str] = &[
-        "always",
-        "never",
-        "build",
-        "if_not_present",
-        "missing",
-        "refresh",
-        "daily",
-        "weekly",
-    ];
-    WORDS.iter().any(|word| text.contains(word))
-        || text.match_indices("every_").any(|(position, word)| {
-            let tail = &text[position + word.len()..];
-            let digits = tail.bytes().take_while(u8::is_ascii_digit).count();
-            digits > 0 && tail[digits..].starts_with(['w', 'd', 'h', 'm', 's'])
-        })
-}
