@@ -150,9 +150,10 @@ impl<'a> Reader<'a> {
                 '_' | '.' | '-' | '[' | ']' => {}
                 c if is_blank(c) || c.is_alphanumeric() => {}
                 c => {
-                    let line = rest.lines().next().unwrap_or_default();
+                    // What follows a sign of equality may be a secret.
+                    let name = rest.split(['=', ':', '\n']).next().unwrap_or_default().trim_end();
                     return Err(self.error_here(format!(
-                        "unexpected character \"{c}\" in variable name \"{line}\""
+                        "unexpected character \"{c}\" in variable name \"{name}\""
                     )));
                 }
             }
