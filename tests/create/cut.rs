@@ -18,7 +18,11 @@ const CREATE: &str = "/containers/create";
 /// Prints something as long as a command with this number in its line lives, and nothing afterwards. Its own line does
 /// not hold the number.
 fn look_for(number: u32) -> String {
-    format!("grep -l '{}[{}]' /proc/[0-9]*/cmdline 2>/dev/null; true", number / 10, number % 10)
+    format!(
+        "grep -l '{}[{}]' /proc/[0-9]*/cmdline 2>/dev/null; true",
+        number / 10,
+        number % 10
+    )
 }
 
 /// The engine works on after the client's connection broke, and makes the container when nobody waits for it any more.
