@@ -209,12 +209,24 @@ mod tests {
 
     #[test]
     fn b26_a_full_table_of_open_files_is_not_an_engine_that_is_away() {
-        let failure = EngineFailure::Transport { text: "Too many open files (os error 24)".to_owned() };
+        let failure = EngineFailure::Transport {
+            text: "Too many open files (os error 24)".to_owned(),
+        };
         let error = failure.into_error(Operation::Close, "x", ErrorKind::Conflict);
-        assert_eq!(error.kind(), ErrorKind::ResourceExhausted(Resource::FileDescriptors));
+        assert_eq!(
+            error.kind(),
+            ErrorKind::ResourceExhausted(Resource::FileDescriptors)
+        );
         assert!(error.is_retryable());
-        let failure = EngineFailure::Transport { text: "Connection refused (os error 111)".to_owned() };
-        assert_eq!(failure.into_error(Operation::Close, "x", ErrorKind::Conflict).kind(), ErrorKind::Unavailable);
+        let failure = EngineFailure::Transport {
+            text: "Connection refused (os error 111)".to_owned(),
+        };
+        assert_eq!(
+            failure
+                .into_error(Operation::Close, "x", ErrorKind::Conflict)
+                .kind(),
+            ErrorKind::Unavailable
+        );
     }
 
     #[test]

@@ -108,7 +108,10 @@ fn read(options: &Mapping) -> Result<Options> {
         }
     }
     let options: Options = serde_json::from_value(Value::Object(options.clone())).map_err(|error| {
-        Error::invalid(Operation::Create, format!("a provider option has a wrong value: {error}"))
+        Error::invalid(
+            Operation::Create,
+            format!("a provider option has a wrong value: {error}"),
+        )
     })?;
     let checks = [
         (
