@@ -203,7 +203,11 @@ fn create_error(request: &CreateRequest, failure: EngineFailure) -> Error {
 }
 
 fn cut_off() -> Error {
-    Error::new(ErrorKind::Internal, Operation::Create, "the create call was cut off")
+    Error::new(
+        ErrorKind::Internal,
+        Operation::Create,
+        "the create call was cut off",
+    )
 }
 
 /// What a create has made that is not handed out yet, as far as that is known.
@@ -253,9 +257,11 @@ impl Drop for CreateGuard {
         }
         let provider = self.provider.clone();
         let id = self.id.clone();
-        self.provider.reaper().submit("remove a cancelled create", async move {
-            provider.remove_abandoned(&id, made).await;
-        });
+        self.provider
+            .reaper()
+            .submit("remove a cancelled create", async move {
+                provider.remove_abandoned(&id, made).await;
+            });
     }
 }
 
