@@ -185,6 +185,9 @@ pub(super) struct BenchArgs {
     /// Fewer samples: quicker, and more often unresolved
     #[arg(long)]
     pub(super) quick: bool,
+    /// Also the rows that take minutes each
+    #[arg(long, conflicts_with = "quick")]
+    pub(super) long: bool,
     /// The image to measure in
     #[arg(long, value_name = "REF", default_value = "gym-sandbox/busybox:test")]
     pub(super) image: String,

@@ -126,6 +126,8 @@ pub(super) enum Effort {
     Full,
     /// A few, to see that it works.
     Quick,
+    /// As many as a verdict needs, also of rows that take minutes each.
+    Long,
 }
 
 /// Makes the request.
@@ -155,11 +157,20 @@ pub(super) fn resolve(args: Args) -> Result<Action> {
             format,
         }),
         CommandArgs::Doctor => Action::Doctor(DoctorRequest { config, format }),
-        CommandArgs::Bench(BenchArgs { rows, quick, image }) => Action::Bench(BenchRequest {
+        CommandArgs::Bench(BenchArgs {
+            rows,
+            quick,
+            long,
+            image,
+        }) => Action::Bench(BenchRequest {
             config,
             image,
             filter: rows,
-            effort: if quick { Effort::Quick } else { Effort::Full },
+            effort: match (quick, long) {
+                (true, _) => Effort::Quick,
+                (false, true) => Effort::Long,
+                (false, false) => Effort::Full,
+            },
             format,
         }),
     })
