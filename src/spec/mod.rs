@@ -7,6 +7,7 @@ mod detail;
 mod endpoint;
 mod environment;
 mod exec;
+mod files;
 mod id;
 mod ordered;
 mod ports;
@@ -22,6 +23,12 @@ pub use detail::{SandboxDetail, SandboxHealth};
 pub use endpoint::SandboxEndpoint;
 pub use environment::check_environment;
 pub use exec::{DEFAULT_OUTPUT_CAP_BYTES, ExecOptions, ExecTimeout, OutputCap, Stdin, User};
+pub use files::{
+    CaseCollisions, DEFAULT_MAX_DOWNLOAD_BYTES, DEFAULT_MAX_ENTRIES, DEFAULT_MAX_READ_BYTES,
+    DEFAULT_STALL_TIMEOUT, DownloadOptions, DownloadTarget, FileEntry, FileKind, FileOwner, FileStat,
+    OutwardLinks, ProgressCallback, RemoveMode, SetIdBits, SpecialFiles, TransferProgress, UploadOptions,
+    UploadSource,
+};
 pub use id::SandboxId;
 pub use ports::Ports;
 pub use resources::SandboxResources;
