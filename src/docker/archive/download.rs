@@ -11,6 +11,7 @@ use crate::spec::{DownloadOptions, DownloadTarget, FileKind, TransferProgress};
 
 use super::super::lanes::Lane;
 use super::super::{DockerProvider, DockerRaw};
+use super::content::{broken, check_size};
 use super::entry::{Entry, Kind, Reader};
 use super::facts::Reach;
 use super::path::RemotePath;
@@ -18,7 +19,6 @@ use super::resolve::{LastLink, Place};
 use super::settle::{self, Content, LocalTarget};
 use super::stream::{CHUNK_BYTES, CHUNKS, Chunk, ChunkReader, Moved};
 use super::tool::{Script, Tool};
-use super::unpack::{broken, check_size};
 use super::{Accept, path_error};
 
 const OPERATION: Operation = Operation::Download;
@@ -66,7 +66,7 @@ impl DockerProvider {
                 .mounts_below(&place.real)
                 .any(|(_, reach)| reach == Reach::Live);
         if place.is_live() || holds_live {
-            self.send_live(&download, target).await?;
+            Box::pin(self.send_live(&download, target)).await?;
         } else {
             self.get(&download, target).await?;
         }
@@ -271,8 +271,8 @@ async fn take_live(
         }
     };
     let sink = download.sink(LocalTarget::new(local));
-    let taking = tokio::task::spawn_blocking(move || match about {
-        Some(entry) => {
+    let taking = tokio::task::spawn_blocking(move || {
+        if let Some(entry) = about {
             sink.moved.add_entry();
             let mut reader = ChunkReader::new(receiver);
             settle::file(
@@ -283,8 +283,7 @@ async fn take_live(
                 &sink.options,
                 &sink.moved,
             )
-        }
-        None => {
+        } else {
             let mut reader = Reader::new(ChunkReader::new(receiver));
             let entry = reader.next().map_err(broken)?.ok_or_else(nothing)?;
             sink.take(&mut reader, &entry)
@@ -331,7 +330,7 @@ fn about_file(line: &[u8]) -> Option<Entry> {
         .next()
         .and_then(|word| word.parse().ok())
         .unwrap_or_default();
-    let (name, link) = (Vec::new(), Vec::new());
+    let (name, link_text) = (Vec::new(), Vec::new());
     Some(Entry {
         name,
         kind: Kind::File,
@@ -340,7 +339,7 @@ fn about_file(line: &[u8]) -> Option<Entry> {
         mtime,
         uid: 0,
         gid: 0,
-        link,
+        link: link_text,
     })
 }
 

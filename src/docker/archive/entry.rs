@@ -90,12 +90,12 @@ impl<R: Read> Reader<R> {
                 EntryType::XHeader => extended.read(&self.text(size, EXTENDED_BYTES)?)?,
                 // Nothing that it may say of all entries is of use here.
                 EntryType::XGlobalHeader => {}
-                kind => return self.entry(&header, kind, extended).map(Some),
+                kind => return Ok(Some(self.entry(&header, kind, extended))),
             }
         }
     }
 
-    fn entry(&mut self, header: &Header, kind: EntryType, extended: Extended) -> io::Result<Entry> {
+    fn entry(&mut self, header: &Header, kind: EntryType, extended: Extended) -> Entry {
         let kind = match kind {
             EntryType::Regular | EntryType::Continuous => Kind::File,
             EntryType::Directory => Kind::Directory,
@@ -119,7 +119,7 @@ impl<R: Read> Reader<R> {
             .link
             .or_else(|| header.link_name_bytes().map(std::borrow::Cow::into_owned));
         let number = |value: io::Result<u64>| u32::try_from(value.unwrap_or_default()).unwrap_or(u32::MAX);
-        Ok(Entry {
+        Entry {
             name,
             kind,
             size,
@@ -129,7 +129,7 @@ impl<R: Read> Reader<R> {
             uid: extended.uid.unwrap_or_else(|| number(header.uid())),
             gid: extended.gid.unwrap_or_else(|| number(header.gid())),
             link: link.unwrap_or_default(),
-        })
+        }
     }
 
     /// Reads content of the entry; 0 at its end.
@@ -211,9 +211,8 @@ impl Extended {
                 b"size" => self.size = Some(number(value).ok_or_else(bad)?),
                 // A fraction, and what lies before 1970, is left out.
                 b"mtime" => {
-                    self.mtime = Some(
-                        number(value.split(|&byte| byte == b'.').next().unwrap_or_default()).unwrap_or(0),
-                    )
+                    let whole = value.split(|&byte| byte == b'.').next();
+                    self.mtime = Some(whole.and_then(number).unwrap_or_default());
                 }
                 b"uid" => self.uid = number(value).and_then(|value| value.try_into().ok()),
                 b"gid" => self.gid = number(value).and_then(|value| value.try_into().ok()),

@@ -67,7 +67,7 @@ impl ContainerFacts {
             mounts.push(Mount {
                 at: split(path).into(),
                 reach,
-            })
+            });
         };
         for path in ["/proc", "/sys", "/dev"] {
             add(path, Reach::Kernel);

@@ -389,16 +389,16 @@ fn parse_list(printed: &[u8]) -> Option<Vec<FileEntry>> {
             name => links.insert(name, next()?),
         };
     }
-    let mut lines = printed.get(used..)?;
+    let mut numbers = printed.get(used..)?;
     let mut entries = Vec::new();
     for name in names {
-        let Some((mut stat, rest)) = parse_numbers(lines) else {
+        let Some((mut stat, rest)) = parse_numbers(numbers) else {
             continue;
         };
         let Some(rest) = rest.strip_prefix(name).and_then(|rest| rest.strip_prefix(b"\n")) else {
             continue;
         };
-        lines = rest;
+        numbers = rest;
         let name_alone = name.strip_prefix(b"./").unwrap_or(name);
         if matches!(name_alone, b"." | b"..") {
             continue;

@@ -2,12 +2,15 @@
 //! archive calls, and through programs of the sandbox where those calls don't see.
 
 mod account;
+mod content;
+mod discard;
 mod download;
 pub(crate) mod entry;
 mod facts;
 mod look;
 mod pack;
 mod path;
+mod pour;
 mod provider;
 mod put;
 mod resolve;

@@ -108,11 +108,11 @@ pub(super) fn pack_tree(tree: &Tree, writer: &mut ChunkWriter, moved: &Moved) ->
         links: HashMap::new(),
         buffer: Vec::new(),
     };
-    let packed = packer.pack();
-    if packed.is_err() {
+    let outcome = packer.pack();
+    if outcome.is_err() {
         writer.cut();
     }
-    packed
+    outcome
 }
 
 struct Packer<'a> {

@@ -24,9 +24,7 @@ impl DockerProvider {
     ) -> Result<()> {
         let raw = handle.raw_for::<DockerRaw>(PROVIDER, Operation::Upload)?;
         let (source, options) = (UploadSource::Path(local), UploadOptions::default());
-        let sent = self
-            .upload_source(raw, source, remote, &options, Accept::File)
-            .await;
+        let sent = Box::pin(self.upload_source(raw, source, remote, &options, Accept::File)).await;
         sent.map(|_| ())
             .map_err(|error| error.with_sandbox(handle.sandbox_id()))
     }
@@ -40,9 +38,7 @@ impl DockerProvider {
     ) -> Result<()> {
         let raw = handle.raw_for::<DockerRaw>(PROVIDER, Operation::Download)?;
         let (target, options) = (DownloadTarget::Path(local), DownloadOptions::default());
-        let taken = self
-            .download_to(raw, remote, target, &options, Accept::File)
-            .await;
+        let taken = Box::pin(self.download_to(raw, remote, target, &options, Accept::File)).await;
         taken
             .map(|_| ())
             .map_err(|error| error.with_sandbox(handle.sandbox_id()))
@@ -59,7 +55,7 @@ impl FilesProvider for DockerProvider {
         options: &UploadOptions,
     ) -> Result<TransferProgress> {
         let raw = handle.raw_for::<DockerRaw>(PROVIDER, Operation::Upload)?;
-        self.upload_source(raw, source, remote, options, Accept::Any)
+        Box::pin(self.upload_source(raw, source, remote, options, Accept::Any))
             .await
             .map_err(|error| error.with_sandbox(handle.sandbox_id()))
     }
@@ -72,7 +68,7 @@ impl FilesProvider for DockerProvider {
         options: &DownloadOptions,
     ) -> Result<TransferProgress> {
         let raw = handle.raw_for::<DockerRaw>(PROVIDER, Operation::Download)?;
-        self.download_to(raw, remote, target, options, Accept::Any)
+        Box::pin(self.download_to(raw, remote, target, options, Accept::Any))
             .await
             .map_err(|error| error.with_sandbox(handle.sandbox_id()))
     }

@@ -1,13 +1,12 @@
 //! The ways into a container: one archive call for what is small, a part that gets its name at the end for what is
 //! large, whole files one after the other for a directory, and the sandbox's own programs where the engine sees nothing.
 
-use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use tokio::sync::{OwnedMutexGuard, mpsc};
+use tokio::sync::mpsc;
 
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::spec::{FileKind, FileOwner};
@@ -15,8 +14,9 @@ use crate::spec::{FileKind, FileOwner};
 use super::super::failure::EngineFailure;
 use super::super::status::Looked;
 use super::super::{DockerProvider, DockerRaw};
+use super::discard::{Discard, Leftover};
 use super::entry::{Entry, Kind, TRAILER, header_bytes, padding};
-use super::facts::{ContainerFacts, Reach};
+use super::facts::Reach;
 use super::pack::{self, PackError, Stamp, Tree};
 use super::path::absolute;
 use super::resolve::Place;
@@ -82,8 +82,8 @@ impl DockerProvider {
         let after = [vec![0; padding(entry.size)], TRAILER.to_vec()].concat();
         let mut discard = Discard::new(self, upload, Leftover::Part(part.clone()));
         // The program that gives the name starts while the content is on its way: an exec takes as long as 20 MB.
-        let names = [part.as_str(), target.as_str()];
-        let naming = self.tool(upload.raw, &place.facts, OPERATION, Script::Finish, &names);
+        let arguments = [part.as_str(), target.as_str()];
+        let naming = self.tool(upload.raw, &place.facts, OPERATION, Script::Finish, &arguments);
         let (naming, sent) = tokio::join!(naming, self.send(upload, payload, (before, after)));
         let mut naming = naming?;
         if let Err(error) = sent {
@@ -266,116 +266,6 @@ impl DockerProvider {
         }
     }
 
-    /// Removes the half of a file that stopped being what was announced.
-    async fn discard_torn(&self, upload: &Upload<'_>, source: &std::path::Path, torn: &std::path::Path) {
-        let Some(relative) = torn.strip_prefix(source).ok().and_then(std::path::Path::to_str) else {
-            return;
-        };
-        let path = format!("{}/{relative}", upload.place.path().trim_end_matches('/'));
-        let removed = self
-            .run_tool(
-                upload.raw,
-                &upload.place.facts,
-                OPERATION,
-                Script::Discard,
-                &[&path],
-                1024,
-            )
-            .await;
-        if let Err(error) = removed {
-            tracing::warn!(%error, "a file that was uploaded in part could not be removed");
-        }
-    }
-
-    /// Writes one file by a program of the sandbox.
-    pub(super) async fn receive_live(&self, upload: &Upload<'_>, payload: Payload<'_>) -> Result<()> {
-        let place = upload.place;
-        let first = place.real.first().map(String::as_str);
-        // What can't be renamed is written in place: the kernel's files, and files that are mounts.
-        let in_place = matches!(first, Some("proc" | "sys")) || !place.is_live();
-        let (target, size, owner) = (
-            place.path(),
-            size_of(&payload).to_string(),
-            self.owner_argument(upload),
-        );
-        let arguments = [
-            target.as_str(),
-            &size,
-            &owner,
-            &format!("{:o}", upload.marks.mode),
-            &upload.marks.mtime.to_string(),
-            if in_place { "place" } else { "rename" },
-            &part_name(),
-        ];
-        let (sender, receiver) = mpsc::channel(CHUNKS);
-        let source = feed(payload, (Vec::new(), Vec::new()), sender, upload.moved.clone());
-        let received = self.pour(upload, Script::Receive, &arguments, receiver);
-        let both = async { tokio::join!(source, received) };
-        let (fed, received) = upload
-            .moved
-            .unless_stalled(upload.options.stall_timeout, OPERATION, both)
-            .await?;
-        match fed {
-            Err(FeedError::Failed(error)) => Err(error),
-            _ => received,
-        }
-    }
-
-    /// Unpacks a directory by the sandbox's own `tar`.
-    async fn unpack_live(&self, upload: &Upload<'_>, tree: Tree) -> Result<()> {
-        let link = if upload.path.names_directory() {
-            "follow"
-        } else {
-            "replace"
-        };
-        let (target, owner) = (upload.place.path(), self.owner_argument(upload));
-        let (sender, receiver) = mpsc::channel(CHUNKS);
-        let moved = upload.moved.clone();
-        let packing = blocking(move || pack::pack_tree(&tree, &mut ChunkWriter::new(sender), &moved));
-        let arguments = [target.as_str(), owner.as_str(), link];
-        let received = self.pour(upload, Script::Unpack, &arguments, receiver);
-        let both = async { tokio::join!(packing, received) };
-        let (packed, received) = upload
-            .moved
-            .unless_stalled(upload.options.stall_timeout, OPERATION, both)
-            .await?;
-        match packed? {
-            Ok(()) | Err(PackError::Cut) => received,
-            Err(error) => Err(error.into_error()),
-        }
-    }
-
-    /// Gives a stream to a program of the sandbox as its input.
-    async fn pour(
-        &self,
-        upload: &Upload<'_>,
-        script: Script,
-        arguments: &[&str],
-        mut receiver: mpsc::Receiver<io::Result<Bytes>>,
-    ) -> Result<()> {
-        let mut tool = self
-            .tool(upload.raw, &upload.place.facts, OPERATION, script, arguments)
-            .await?;
-        while let Some(Ok(chunk)) = receiver.recv().await {
-            if tool.write(&chunk).await.is_err() {
-                break;
-            }
-        }
-        drop(receiver);
-        tool.end(OPERATION)
-            .await?
-            .check(OPERATION, &upload.path.to_string())
-    }
-
-    /// The owner for `chown`; empty where the program already runs as that user and may not change owners.
-    fn owner_argument(&self, upload: &Upload<'_>) -> String {
-        let owner = upload.marks.owner;
-        if upload.place.facts.mover.is_none() && owner == upload.place.facts.owner {
-            return String::new();
-        }
-        format!("{}:{}", owner.uid, owner.gid)
-    }
-
     /// Says whether programs can be run in the container now.
     async fn runs(&self, raw: &DockerRaw) -> Result<bool> {
         match self.look(&raw.container_id).await {
@@ -391,11 +281,11 @@ impl DockerProvider {
     }
 }
 
-fn size_of(payload: &Payload<'_>) -> u64 {
+pub(super) fn size_of(payload: &Payload<'_>) -> u64 {
     payload.size().unwrap_or_default()
 }
 
-fn part_name() -> String {
+pub(super) fn part_name() -> String {
     format!(
         ".gym-sandbox-{}",
         &uuid::Uuid::new_v4().simple().to_string()[..12]
@@ -434,7 +324,7 @@ pub(super) fn parents(place: &Place, owner: FileOwner) -> Vec<u8> {
     .collect()
 }
 
-fn empty_part(name: String) -> Entry {
+pub(super) fn empty_part(name: String) -> Entry {
     let (name, kind, link) = (name.into_bytes(), Kind::File, Vec::new());
     Entry {
         name,
@@ -450,79 +340,4 @@ fn empty_part(name: String) -> Entry {
 
 fn cut_off(error: tokio::task::JoinError) -> Error {
     Error::new(ErrorKind::Internal, OPERATION, "an archive call was cut off").with_source(error)
-}
-
-/// What a cut transfer leaves.
-enum Leftover {
-    /// A file that a program can remove.
-    Part(String),
-    /// A file that can only be emptied; no other one is sent under its name until then.
-    Linked {
-        name: String,
-        base: String,
-        _lock: OwnedMutexGuard<()>,
-    },
-}
-
-/// Removes what a transfer leaves that ends in any other way than well.
-struct Discard {
-    provider: DockerProvider,
-    raw: DockerRaw,
-    facts: Arc<ContainerFacts>,
-    leftover: Option<Leftover>,
-}
-
-impl Discard {
-    fn new(provider: &DockerProvider, upload: &Upload<'_>, leftover: Leftover) -> Self {
-        Self {
-            provider: provider.clone(),
-            raw: upload.raw.clone(),
-            facts: Arc::clone(&upload.place.facts),
-            leftover: Some(leftover),
-        }
-    }
-
-    fn disarm(&mut self) {
-        self.leftover = None;
-    }
-}
-
-impl Drop for Discard {
-    fn drop(&mut self) {
-        let Some(leftover) = self.leftover.take() else {
-            return;
-        };
-        let (provider, raw, facts) = (self.provider.clone(), self.raw.clone(), Arc::clone(&self.facts));
-        self.provider
-            .reaper()
-            .submit("remove what a cut upload left", async move {
-                let done = match leftover {
-                    Leftover::Part(path) => provider
-                        .run_tool(&raw, &facts, OPERATION, Script::Discard, &[&path], 1024)
-                        .await
-                        .map(|_| ()),
-                    Leftover::Linked { name, base, _lock } => {
-                        let body = [header_bytes(&empty_part(name)), TRAILER.to_vec()].concat();
-                        match provider.engine().await {
-                            Ok(engine) => {
-                                let client = engine.client.clone();
-                                put(
-                                    client,
-                                    raw.container_id.clone(),
-                                    base,
-                                    Clash::Refuse,
-                                    Body::Whole(body),
-                                )
-                                .await
-                                .map_err(|failure| failure_error(OPERATION, "/", failure))
-                            }
-                            Err(error) => Err(error),
-                        }
-                    }
-                };
-                if let Err(error) = done {
-                    tracing::warn!(%error, "what a cut upload left could not be removed");
-                }
-            });
-    }
 }

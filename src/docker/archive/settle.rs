@@ -11,10 +11,11 @@ use tempfile::{NamedTempFile, TempDir};
 use crate::error::{Operation, PathProblem, Result};
 use crate::spec::DownloadOptions;
 
+use super::content::{broken, check_size, copy, local, set_marks};
 use super::entry::{Entry, Reader};
 use super::path_error;
 use super::stream::{CHUNK_BYTES, Moved};
-use super::unpack::{self, DirectoryMarks, broken, check_size, local, set_marks};
+use super::unpack::{self, DirectoryMarks};
 
 const OPERATION: Operation = Operation::Download;
 const TEMPORARY: &str = ".gym-sandbox-";
@@ -122,7 +123,7 @@ pub(super) fn file<R: Read>(
         let mut buffer = vec![0; CHUNK_BYTES];
         match content {
             Content::Entry(reader) => {
-                unpack::copy(
+                copy(
                     reader,
                     entry.size,
                     temporary.as_file_mut(),

@@ -82,11 +82,11 @@ impl Moved {
 
     pub(super) fn progress(&self) -> TransferProgress {
         let total = self.shared.total.load(Ordering::Relaxed);
-        let mut progress = TransferProgress::default();
-        progress.bytes = self.shared.bytes.load(Ordering::Relaxed);
-        progress.entries = self.shared.entries.load(Ordering::Relaxed);
-        progress.total_bytes = (total != u64::MAX).then_some(total);
-        progress
+        TransferProgress {
+            bytes: self.shared.bytes.load(Ordering::Relaxed),
+            total_bytes: (total != u64::MAX).then_some(total),
+            entries: self.shared.entries.load(Ordering::Relaxed),
+        }
     }
 
     /// Says that nobody waits for the transfer any more.
@@ -105,27 +105,28 @@ impl Moved {
         operation: Operation,
         work: impl Future<Output = T>,
     ) -> Result<T> {
-        let mut work = std::pin::pin!(work);
+        // On the heap: transfers are large futures, and each caller would hold one more copy.
+        let mut work = Box::pin(work);
         let mut seen = self.shared.steps.load(Ordering::Relaxed);
         let mut deadline = Instant::now() + timeout;
         loop {
-            match tokio::time::timeout_at(deadline, &mut work).await {
-                Ok(done) => return Ok(done),
-                Err(_) => {
-                    let now = self.shared.steps.load(Ordering::Relaxed);
-                    if now == seen {
-                        return Err(Error::new(
-                            ErrorKind::Timeout,
-                            operation,
-                            format!("the transfer did not move for {timeout:?}"),
-                        )
-                        .with_retryable(true)
-                        .with_hint("the engine hangs or is overloaded; raise the stall timeout of the options if not"));
-                    }
-                    seen = now;
-                    deadline = Instant::now() + timeout;
-                }
+            if let Ok(done) = tokio::time::timeout_at(deadline, &mut work).await {
+                return Ok(done);
             }
+            let now = self.shared.steps.load(Ordering::Relaxed);
+            if now == seen {
+                return Err(Error::new(
+                    ErrorKind::Timeout,
+                    operation,
+                    format!("the transfer did not move for {timeout:?}"),
+                )
+                .with_retryable(true)
+                .with_hint(
+                    "the engine hangs or is overloaded; raise the stall timeout of the options if not",
+                ));
+            }
+            seen = now;
+            deadline = Instant::now() + timeout;
         }
     }
 }

@@ -3,22 +3,23 @@
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read, Seek, Write};
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, symlink};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 
-use crate::error::{Error, ErrorKind, Operation, PathProblem, Result};
-use crate::spec::{CaseCollisions, DownloadOptions, OutwardLinks, SetIdBits, SpecialFiles, TransferProgress};
+use crate::error::{Error, Operation, PathProblem, Result};
+use crate::spec::{CaseCollisions, DownloadOptions, OutwardLinks, SpecialFiles};
 
+use super::content::{broken, copy, create, local, set_marks, too_large};
 use super::entry::{Entry, Kind, Reader};
+use super::path_error;
 use super::stat::time_of;
 use super::stream::{CHUNK_BYTES, Moved};
-use super::{local_error, path_error};
 
 const OPERATION: Operation = Operation::Download;
 
@@ -67,7 +68,7 @@ pub(super) fn unpack_tree(
     let mut marks = DirectoryMarks::of(first);
     while let Some(entry) = reader.next().map_err(broken)? {
         if moved.progress().entries >= options.max_entries {
-            return Err(too_large(format!(
+            return Err(too_large(&format!(
                 "it has more than {} entries",
                 options.max_entries
             )));
@@ -119,7 +120,7 @@ impl Unpacker<'_> {
         let place = self.parent_of(&names, &entry.name)?;
         match entry.kind {
             Kind::Directory => {
-                self.make_directory(&place, entry)?;
+                Self::make_directory(&place, entry)?;
                 self.open.push((names, DirectoryMarks::of(entry)));
                 Ok(())
             }
@@ -194,7 +195,7 @@ impl Unpacker<'_> {
         Ok(parent.join(last))
     }
 
-    fn make_directory(&self, place: &Path, entry: &Entry) -> Result<()> {
+    fn make_directory(place: &Path, entry: &Entry) -> Result<()> {
         match fs::symlink_metadata(place) {
             Ok(metadata) if metadata.is_dir() => {
                 // It may be left already, with a mode that keeps us out.
@@ -336,83 +337,6 @@ fn make_room(place: &Path, entry: &Entry) -> Result<()> {
         Ok(_) => fs::remove_file(place).map_err(|error| local(place, error)),
         Err(_) => Ok(()),
     }
-}
-
-fn create(place: &Path) -> Result<File> {
-    OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(place)
-        .map_err(|error| local(place, error))
-}
-
-/// Copies the content of an entry. Blocks of zeros become holes.
-pub(super) fn copy(
-    reader: &mut Reader<impl Read>,
-    size: u64,
-    file: &mut File,
-    place: &Path,
-    buffer: &mut [u8],
-    options: &DownloadOptions,
-    moved: &Moved,
-) -> Result<()> {
-    check_size(moved.progress(), size, options)?;
-    let mut hole = false;
-    loop {
-        let read = reader.read(buffer).map_err(broken)?;
-        if read == 0 {
-            break;
-        }
-        moved.add_bytes(read);
-        let bytes = &buffer[..read];
-        hole = read >= 4096 && bytes.iter().all(|&byte| byte == 0);
-        let written = if hole {
-            file.seek_relative(i64::try_from(read).unwrap_or_default())
-        } else {
-            file.write_all(bytes)
-        };
-        written.map_err(|error| local(place, error))?;
-    }
-    if hole {
-        file.set_len(size).map_err(|error| local(place, error))?;
-    }
-    Ok(())
-}
-
-/// Refuses content that would go over the limit, before any of it is written.
-pub(super) fn check_size(so_far: TransferProgress, more: u64, options: &DownloadOptions) -> Result<()> {
-    if so_far.bytes.saturating_add(more) > options.max_bytes {
-        return Err(too_large(format!("it has more than {} bytes", options.max_bytes)));
-    }
-    Ok(())
-}
-
-/// Sets mode and time of a file.
-pub(super) fn set_marks(file: &File, entry: &Entry, options: &DownloadOptions) -> io::Result<()> {
-    let kept = match options.set_id_bits {
-        SetIdBits::Clear => 0o1777,
-        SetIdBits::Keep => 0o7777,
-    };
-    file.set_modified(time_of(entry.mtime))?;
-    file.set_permissions(fs::Permissions::from_mode(entry.mode & kept))
-}
-
-pub(super) fn broken(error: io::Error) -> Error {
-    Error::new(ErrorKind::Io, OPERATION, "what the sandbox sent is cut or broken").with_source(error)
-}
-
-pub(super) fn local(path: &Path, error: io::Error) -> Error {
-    local_error(OPERATION, path, error)
-}
-
-pub(super) fn too_large(what: String) -> Error {
-    path_error(
-        OPERATION,
-        PathProblem::TooLarge,
-        format!("the download is refused: {what}"),
-    )
-    .with_hint("raise the limit in the download's options if that is expected")
 }
 
 fn unsafe_entry(name: &[u8], what: &str) -> Error {

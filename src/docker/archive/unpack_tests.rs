@@ -4,6 +4,8 @@ use proptest::prelude::*;
 
 use super::super::entry::{TRAILER, header_bytes, padding};
 use super::*;
+use crate::error::ErrorKind;
+use crate::spec::SetIdBits;
 
 fn entry(name: &str, kind: Kind) -> Entry {
     Entry {

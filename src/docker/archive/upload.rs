@@ -132,7 +132,7 @@ impl DockerProvider {
         match payload {
             Payload::Tree(source) => self.upload_tree(&upload, source).await?,
             payload if place.is_live() || is_bound_file(&place) => {
-                self.receive_live(&upload, payload).await?
+                self.receive_live(&upload, payload).await?;
             }
             Payload::Small(content) => self.put_small(&upload, &content).await?,
             payload => self.put_large(&upload, payload).await?,
