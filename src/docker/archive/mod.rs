@@ -7,6 +7,7 @@ mod discard;
 mod download;
 pub(crate) mod entry;
 mod facts;
+mod listing;
 mod look;
 mod pack;
 mod path;
