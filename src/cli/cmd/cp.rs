@@ -93,7 +93,7 @@ async fn down(
 ) -> Result<TransferProgress> {
     let mut stdout;
     let target = if local == "-" {
-        stdout = tokio::io::stdout();
+        stdout = stream::standard_output()?;
         DownloadTarget::Writer(&mut stdout)
     } else {
         DownloadTarget::Path(Path::new(local))

@@ -180,7 +180,6 @@ fn what_would_leave_the_target_is_refused() {
         vec![link("t/h", Kind::HardLink, "t")],
         vec![file("t/f", ""), file("t/f/x", "")],
         vec![file("t/f", ""), directory("t/f")],
-        vec![file(&format!("t/{}", "n/".repeat(3000)), "")],
     ] {
         let names: Vec<_> = entries
             .iter()
@@ -190,6 +189,7 @@ fn what_would_leave_the_target_is_refused() {
         assert!(result.is_err(), "{names:?}");
         assert!(is_unsafe(result), "{names:?}");
     }
+    assert!(unpack(&[file(&format!("t/{}", "n/".repeat(3000)), "")]).is_err(), "no path is that long");
 }
 
 #[test]
