@@ -1,5 +1,6 @@
 //! From what was typed to what is to be done. Refuses, by name, what this build cannot do. Does no engine I/O.
 
+mod copy;
 mod program;
 mod sandbox;
 
@@ -22,6 +23,8 @@ pub(super) enum Action {
     Create(Box<CreateRequest>),
     /// Run a command in a sandbox that is there.
     Exec(Box<ExecRequest>),
+    /// Copy files.
+    Copy(Box<CopyRequest>),
     /// Remove sandboxes.
     Remove(RemoveRequest),
     /// Look at the engine.
@@ -55,6 +58,8 @@ pub(super) struct ExecRequest {
     pub(super) program: ProgramRequest,
     pub(super) format: Format,
 }
+
+pub(super) use copy::{CopyEnd, CopyRequest};
 
 /// Sandboxes to remove.
 #[derive(Debug)]
@@ -151,6 +156,7 @@ pub(super) fn resolve(args: Args) -> Result<Action> {
             Action::Create(Box::new(CreateRequest { sandbox, format }))
         }
         CommandArgs::Exec(args) => Action::Exec(Box::new(exec_request(args, config, format)?)),
+        CommandArgs::Cp(args) => Action::Copy(Box::new(copy::request(args, config, format)?)),
         CommandArgs::Rm(args) => Action::Remove(RemoveRequest {
             config,
             ids: args.ids,
