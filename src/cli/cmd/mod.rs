@@ -2,6 +2,7 @@
 
 pub(super) mod bench;
 pub(super) mod compose_config;
+pub(super) mod cp;
 pub(super) mod create;
 pub(super) mod doctor;
 pub(super) mod exec;
