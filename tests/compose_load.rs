@@ -375,10 +375,13 @@ fn cycles_end_in_an_error() {
         "{depends}"
     );
 
-    let wide: String = (0..2_000).fold(String::from("services:\n  s0: {image: x}\n"), |text, index| {
+    let wide: String = (0..2_000).rev().fold(String::from("services:\n"), |text, index| {
         text + &format!("  s{}: {{extends: s{index}, hostname: h{index}}}\n", index + 1)
     });
-    refused_soon("a long chain", &[("compose.yaml", &wide)]);
+    refused_soon(
+        "a long chain",
+        &[("compose.yaml", &(wide + "  s0: {image: x}\n"))],
+    );
     let values = (0..5_000).fold(String::new(), |text, index| text + &format!("V{index}: 1, "));
     let copies = (0..5_000).fold(
         format!("services:\n  base: {{image: x, environment: {{{values}}}}}\n"),

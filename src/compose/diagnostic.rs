@@ -274,6 +274,11 @@ impl Sink {
         self.errors
     }
 
+    /// Tells whether nothing more is kept.
+    pub(crate) fn is_full(&self) -> bool {
+        self.found.len() >= MOST_DIAGNOSTICS
+    }
+
     /// Says that what is below `path` is not as it was written, so that no later stage complains about it.
     pub(crate) fn poison(&mut self, path: &YamlPath) {
         if self.poisoned.len() < MOST_DIAGNOSTICS {

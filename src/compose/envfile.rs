@@ -14,11 +14,15 @@ pub(crate) fn apply(load: &mut Load<'_>, project: &mut Project, model: &Node) {
     let environment = std::mem::take(&mut project.environment);
     for (name, service) in &mut project.services {
         let path = YamlPath::of_keys(["services", name.as_str()]);
-        if load.sink.is_poisoned(&path) {
-            continue;
+        // What was found wrong was taken out: reading the rest would blame it for what is missing.
+        let whole =
+            |load: &Load<'_>, keys: [&str; 2]| !keys.iter().any(|key| load.sink.is_poisoned(&path.key(key)));
+        if whole(load, ["environment", "env_file"]) {
+            read_environment(load, service, &environment, model, &path);
         }
-        read_environment(load, service, &environment, model, &path);
-        read_labels(load, service, model, &path);
+        if whole(load, ["labels", "label_file"]) {
+            read_labels(load, service, model, &path);
+        }
     }
     project.environment = environment;
 }

@@ -54,11 +54,11 @@ fn the_dialect() {
 fn mistakes_have_lines() {
     for (text, line, message) in [
         ("A=1\nB C=2\n", 2, "key cannot contain a space"),
-        ("A=1\n\nB=\"x\n", 3, "unterminated quoted value \"x"),
+        ("A=1\n\nB=\"x\n", 3, "unterminated quoted value"),
         (
             "A=1\nB%=2\n",
             2,
-            "unexpected character \"%\" in variable name \"B%=2\"",
+            "unexpected character \"%\" in variable name \"B%\"",
         ),
         ("A=${1}\n", 1, "invalid interpolation format for a value: `${1}`"),
     ] {

@@ -173,8 +173,13 @@ impl Walk<'_> {
                 self.shape(shape, child);
             } else if !(object.open || object.extensions && key.starts_with("x-")) {
                 let message = format!("additional properties '{key}' not allowed");
-                let hint =
-                    nearest(key, object).map_or_else(String::new, |name| format!("did you mean `{name}`?"));
+                // A likely name is looked for only where it will be said: a hostile file has many wrong keys.
+                let meant = if self.sink.is_full() {
+                    None
+                } else {
+                    nearest(key, object)
+                };
+                let hint = meant.map_or_else(String::new, |name| format!("did you mean `{name}`?"));
                 self.refuse(child, &message, &hint);
             }
             self.path.pop();

@@ -280,10 +280,8 @@ const ENV_FILE: Shape = Shape::OneOf(&[
     },
 ]);
 
-const EXTENDS: Shape = Shape::OneOf(&[
-    TEXT,
-    Shape::Object(&strict(&[("service", TEXT), ("file", TEXT)], &["service"])),
-]);
+const EXTENDS_KEYS: Shape = Shape::Object(&strict(&[("service", TEXT), ("file", TEXT)], &["service"]));
+const EXTENDS: Shape = Shape::OneOf(&[TEXT, EXTENDS_KEYS]);
 
 const PROVIDER_OPTION: Shape = Shape::Scalar(STRING | NUMBER | BOOLEAN);
 const PROVIDER: Shape = Shape::Object(&object(

@@ -85,7 +85,7 @@ fn only_plain_variables_warn() {
 fn hostile_templates_stay_cheap() {
     assert_eq!(
         run(&"${A:-".repeat(100_000)),
-        Err(TemplateError::Invalid("${A:-".repeat(100_000)))
+        Err(TemplateError::Invalid("${A:-".repeat(24)))
     );
     let nested = format!("{}{}", "${A:-".repeat(10_000), "}".repeat(10_000));
     assert_eq!(run(&nested), Err(TemplateError::TooDeep));
