@@ -38,7 +38,7 @@ impl Default for Budget {
             nodes: 500_000,
             alias_nodes: 100_000,
             copied_nodes: 500_000,
-            ports: 200_000,
+            ports: 100_000,
             documents: 1_000,
         }
     }
