@@ -2,7 +2,9 @@
 
 mod common;
 
-use gym_sandbox::{DownloadOptions, DownloadTarget, SandboxProvider, SandboxSpec, UploadOptions, UploadSource};
+use gym_sandbox::{
+    DownloadOptions, DownloadTarget, SandboxProvider, SandboxSpec, UploadOptions, UploadSource,
+};
 use tokio::io::AsyncReadExt;
 
 const MIB: u64 = 1 << 20;
@@ -43,7 +45,11 @@ async fn b15_transfers_take_bounded_memory_both_ways() {
     } else {
         256 * MIB
     };
-    let handle = test.provider.create(&SandboxSpec::new(common::BUSYBOX)).await.unwrap();
+    let handle = test
+        .provider
+        .create(&SandboxSpec::new(common::BUSYBOX))
+        .await
+        .unwrap();
     let files = test.provider.as_files().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let (local, back) = (folder.path().join("large"), folder.path().join("back"));

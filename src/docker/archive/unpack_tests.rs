@@ -189,7 +189,10 @@ fn what_would_leave_the_target_is_refused() {
         assert!(result.is_err(), "{names:?}");
         assert!(is_unsafe(result), "{names:?}");
     }
-    assert!(unpack(&[file(&format!("t/{}", "n/".repeat(3000)), "")]).is_err(), "no path is that long");
+    assert!(
+        unpack(&[file(&format!("t/{}", "n/".repeat(3000)), "")]).is_err(),
+        "no path is that long"
+    );
 }
 
 #[test]
