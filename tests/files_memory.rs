@@ -1,5 +1,12 @@
 //! How much memory a transfer takes: a test program of its own, so that nothing else counts. It runs one after the other.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::similar_names,
+    clippy::print_stderr,
+    reason = "what can't be done fails the test"
+)]
+
 mod common;
 
 use gym_sandbox::{

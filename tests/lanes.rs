@@ -1,6 +1,12 @@
 //! Close, status and inspect wait behind nothing: not behind commands that hang, not behind creates that do (design,
 //! "Lanes"; bugs B20). One test at a time, as they measure.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::similar_names,
+    reason = "what can't be done fails the test"
+)]
+
 mod common;
 #[path = "common/proxy.rs"]
 mod proxy;

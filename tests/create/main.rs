@@ -2,6 +2,12 @@
 //! of one that could not be made, was cancelled, or was cut off from its engine.
 //! What holds for every provider is in the conformance suite and not here.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::similar_names,
+    reason = "what can't be done fails the test"
+)]
+
 #[path = "../common/mod.rs"]
 mod common;
 #[path = "../common/proxy.rs"]
