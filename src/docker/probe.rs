@@ -108,11 +108,14 @@ impl DockerProvider {
             container_id: container_id.to_owned(),
             shell: Some("sh".to_owned()),
         };
-        let deadline = probe.deadline.map(|deadline| Instant::now() + deadline);
+        let deadline = probe
+            .deadline
+            // A deadline beyond what a clock can say is none, but attempts go on.
+            .map(|deadline| Instant::now().checked_add(deadline).unwrap_or_else(far_future));
         let mut passed = 0;
         loop {
             let options = ExecOptions::new(command.as_str()).with_timeout(probe.timeout);
-            let result = self.run_command(&id, &raw, options).await?;
+            let result = self.run_unslotted(&id, &raw, options).await?;
             let failed = failure_of(probe, &result);
             passed = if failed.is_none() { passed + 1 } else { 0 };
             if passed >= probe.stable_count {
@@ -142,8 +145,13 @@ impl DockerProvider {
 }
 
 async fn wait_before_next(delay: Duration, deadline: Option<Instant>) {
-    let until = Instant::now() + delay;
+    let until = Instant::now().checked_add(delay).unwrap_or_else(far_future);
     tokio::time::sleep_until(deadline.map_or(until, |deadline| deadline.min(until))).await;
+}
+
+/// Later than anybody waits for.
+fn far_future() -> Instant {
+    Instant::now() + Duration::from_secs(30 * 365 * 86_400)
 }
 
 /// Why an attempt failed; None when it passed (contract P2).
