@@ -247,14 +247,30 @@ impl DockerProvider {
     /// Removes a container whose create was cut off at an unknown point.
     async fn remove_abandoned(&self, id: &SandboxId, call: Option<CreateCall>) {
         let deadline = Instant::now() + Duration::from_secs(100);
+        let mut pause = Duration::from_millis(50);
         // When the call was cut off together with its runtime, the engine may still be making the container: absence
         // counts only after a while.
-        let settled = match call {
-            None => true,
-            Some(call) => matches!(tokio::time::timeout_at(deadline, call).await, Ok(Ok(Ok(_)))),
-        };
-        let mut absent_looks = if settled { 1 } else { 20 };
-        let mut pause = Duration::from_millis(50);
+        let mut absent_looks = 20;
+        match call {
+            None => absent_looks = 1,
+            Some(mut call) => loop {
+                match tokio::time::timeout(pause, &mut call).await {
+                    Ok(Ok(Ok(_))) => absent_looks = 1,
+                    Ok(_) => {}
+                    // The runtime of the call may stand still: what the engine has made is seen all the same.
+                    Err(_) if Instant::now() < deadline => {
+                        if let Ok(true) = self.remove_if_present(id.as_str()).await {
+                            return;
+                        }
+                        pause = (pause * 2).min(Duration::from_secs(1));
+                        continue;
+                    }
+                    Err(_) => {}
+                }
+                break;
+            },
+        }
+        pause = Duration::from_millis(50);
         loop {
             match self.remove_if_present(id.as_str()).await {
                 Ok(true) => return,
