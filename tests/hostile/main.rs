@@ -4,6 +4,7 @@
 mod common;
 
 mod calls;
+mod engine;
 mod killing;
 
 use gym_sandbox::{AsyncSandbox, ExecOptions, ExecResult, SandboxSpec};

@@ -30,6 +30,9 @@ const HELD_OPEN: Duration = Duration::from_millis(1500);
 /// How long the engine may take to know the exit code of a command whose output has ended.
 const EXIT_CODE: Duration = Duration::from_secs(30);
 
+/// How long an engine is asked again that can't be reached.
+const UNREACHABLE: Duration = Duration::from_secs(3);
+
 /// How long a killed command's output may take to end.
 const AFTER_KILL: Duration = Duration::from_secs(2);
 
@@ -66,11 +69,12 @@ pub(super) async fn drive(
         tokio::select! {
             chunk = running.output.next(), if pending.is_none() => match chunk {
                 Some(Ok(chunk)) => pending = outputs.push(chunk),
-                // A broken stream and an ended one are told apart by what the engine says of the command.
-                Some(Err(_)) | None => break,
+                // The command may have printed what is lost with the connection: its exit code would pass for a result.
+                Some(Err(error)) => return End::Lost(error.into()),
+                None => break,
             },
             // While a reader has no room nothing more is read, but deadlines and the input go on.
-            () = deliver(&mut pending), if pending.is_some() => {}
+            () = deliver(&mut pending, &outputs.hurry), if pending.is_some() => {}
             result = &mut feeding, if !fed => {
                 fed = true;
                 if let Err(error) = result {
@@ -78,7 +82,12 @@ pub(super) async fn drive(
                 }
             }
             () = sleep_until(Some(next_look)), if pending.is_none() => {
-                if let Ok(inspected) = look(&running.exec).await
+                // An engine that hangs does not hold the timeout up.
+                let looked = tokio::select! {
+                    looked = look(&running.exec) => looked,
+                    () = sleep_until(deadline) => return End::TimedOut,
+                };
+                if let Ok(inspected) = looked
                     && inspected.running == Some(false)
                 {
                     return after_exit(running, outputs, &inspected).await;
@@ -104,9 +113,14 @@ pub(super) async fn drive(
 /// The output has ended: waits for the command itself. It may have closed its output long before its end.
 async fn exit_code(exec: &ExecCall, deadline: Option<Instant>) -> End {
     let mut unknown_since = None;
+    let mut unreachable_since = None;
     let mut pause = Duration::from_millis(2);
     loop {
-        match look(exec).await {
+        let looked = tokio::select! {
+            looked = look(exec) => looked,
+            () = sleep_until(deadline) => return End::TimedOut,
+        };
+        match looked {
             Ok(ExecInspectResponse {
                 running: Some(false),
                 exit_code: Some(code),
@@ -133,6 +147,13 @@ async fn exit_code(exec: &ExecCall, deadline: Option<Instant>) -> End {
                     });
                 }
             }
+            // The code is there to be asked for again: a single lost connection does not lose it.
+            Err(failure @ (EngineFailure::Transport { .. } | EngineFailure::Deadline(_))) => {
+                let since = *unreachable_since.get_or_insert_with(Instant::now);
+                if since.elapsed() > UNREACHABLE {
+                    return End::Lost(failure);
+                }
+            }
             Err(failure) => return End::Lost(failure),
         }
         let wake = Instant::now() + pause;
@@ -155,7 +176,7 @@ async fn after_exit(running: &mut Running, outputs: &Outputs, inspected: &ExecIn
                 let mut pending = outputs.push(chunk);
                 if pending.is_some() {
                     // A reader without room gets as long as a background child.
-                    let _left = tokio::time::timeout(BACKGROUND, deliver(&mut pending))
+                    let _left = tokio::time::timeout(BACKGROUND, deliver(&mut pending, &outputs.hurry))
                         .await
                         .is_err();
                 }
@@ -191,7 +212,7 @@ pub(super) async fn drain_after_kill(running: &mut Running, outputs: &Outputs) {
     while let Ok(Some(Ok(chunk))) = tokio::time::timeout_at(deadline, running.output.next()).await {
         let mut pending = outputs.push(chunk);
         if pending.is_some()
-            && tokio::time::timeout_at(deadline, deliver(&mut pending))
+            && tokio::time::timeout_at(deadline, deliver(&mut pending, &outputs.hurry))
                 .await
                 .is_err()
         {
