@@ -10,6 +10,7 @@
 mod common;
 
 mod calls;
+mod engine;
 mod killing;
 
 use gym_sandbox::{AsyncSandbox, ExecOptions, ExecResult, SandboxSpec};
