@@ -1,11 +1,6 @@
 //! Files in and out of real containers of every kind: by image, by user, by mount.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::similar_names,
-    clippy::too_many_lines,
-    reason = "what can't be done fails the test"
-)]
+#![expect(clippy::unwrap_used, reason = "helpers beside the test functions fail by a panic, too")]
 
 #[path = "../common/mod.rs"]
 mod common;
