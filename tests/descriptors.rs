@@ -1,6 +1,13 @@
 //! Open descriptors of this process (B26), and creates that are cancelled at random moments (C18). A program of its
 //! own, one test at a time: whatever else ran in it would be counted, too.
 
+#![allow(clippy::unwrap_used, reason = "what can't be done fails the test")]
+#![allow(clippy::print_stderr, reason = "a skipped test says why")]
+#![allow(
+    clippy::similar_names,
+    reason = "`test` and `text` stand beside each other everywhere"
+)]
+
 mod common;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -57,7 +64,7 @@ async fn back_to(base: usize) {
 
 /// A sandbox, and the number of descriptors after everything has been used once that is kept open for good.
 async fn used_sandbox(test: &DockerTest) -> (SandboxHandle, usize) {
-    let handle = test.provider.create(&test.spec()).await.unwrap();
+    let handle = test.provider.create(&common::busybox()).await.unwrap();
     // A cancelled command starts the clean-up thread.
     let hanging = test.provider.exec(
         &handle,
@@ -235,7 +242,7 @@ mod few_descriptors {
                 .await
                 .unwrap();
             assert_eq!(result.return_code, 125, "{result:?}");
-            let error = test.provider.create(&test.spec()).await.unwrap_err();
+            let error = test.provider.create(&common::busybox()).await.unwrap_err();
             let kind = gym_sandbox::ErrorKind::ResourceExhausted(gym_sandbox::Resource::FileDescriptors);
             assert_eq!(error.kind(), kind, "{error:?}");
             let error = test.provider.close(&handle).await.unwrap_err();
@@ -270,7 +277,7 @@ fn c18_random_cancellation_leaves_nothing() {
         let (handle, base) = used_sandbox(&test).await;
         test.provider.close(&handle).await.unwrap();
         let began = Instant::now();
-        let handle = test.provider.create(&test.spec()).await.unwrap();
+        let handle = test.provider.create(&common::busybox()).await.unwrap();
         let usual = u64::try_from(began.elapsed().as_millis()).unwrap();
         test.provider.close(&handle).await.unwrap();
         let seed = u64::from(std::process::id());
@@ -285,7 +292,8 @@ fn c18_random_cancellation_leaves_nothing() {
                 let most = usual * if round % 3 == 0 { 24 } else { 4 };
                 let patience = Duration::from_millis(random.below(most.max(1)));
                 if round % 2 == 0 {
-                    let created = tokio::time::timeout(patience, test.provider.create(&test.spec())).await;
+                    let created =
+                        tokio::time::timeout(patience, test.provider.create(&common::busybox())).await;
                     let Ok(created) = created else { return };
                     let handle = created.unwrap();
                     made.fetch_add(1, Ordering::Relaxed);
@@ -299,7 +307,8 @@ fn c18_random_cancellation_leaves_nothing() {
                     }
                 } else {
                     let provider: Arc<dyn SandboxProvider> = test.provider.clone();
-                    let sandbox = AsyncSandbox::new(provider).with_spec(test.spec().with_file("/f", "x"));
+                    let sandbox =
+                        AsyncSandbox::new(provider).with_spec(common::busybox().with_file("/f", "x"));
                     let started = tokio::time::timeout(patience, sandbox.start()).await.is_ok();
                     if started {
                         made.fetch_add(1, Ordering::Relaxed);

@@ -1,6 +1,13 @@
 //! Close, status and inspect wait behind nothing: not behind commands that hang, not behind creates that do (design,
 //! "Lanes"; bugs B20). One test at a time, as they measure.
 
+#![allow(clippy::unwrap_used, reason = "what can't be done fails the test")]
+#![allow(clippy::print_stderr, reason = "a skipped test says why")]
+#![allow(
+    clippy::similar_names,
+    reason = "`test` and `text` stand beside each other everywhere"
+)]
+
 mod common;
 #[path = "common/proxy.rs"]
 mod proxy;
@@ -59,7 +66,7 @@ async fn measure(test: &DockerTest, handles: Vec<SandboxHandle>) -> Took {
 async fn sandboxes(test: &DockerTest, number: usize) -> Vec<SandboxHandle> {
     let mut handles = Vec::new();
     for _ in 0..number {
-        handles.push(test.provider.create(&test.spec()).await.unwrap());
+        handles.push(test.provider.create(&common::busybox()).await.unwrap());
     }
     handles
 }
@@ -125,7 +132,7 @@ async fn close_status_and_inspect_wait_behind_no_full_lane() {
         proxy.cut("/containers/create", Cut::Hold);
     }
     for _ in 0..2 * CREATES {
-        let (provider, spec) = (test.provider.clone(), test.spec());
+        let (provider, spec) = (test.provider.clone(), common::busybox());
         tasks.0.push(tokio::spawn(async move {
             let _created = provider.create(&spec).await;
         }));
@@ -176,7 +183,7 @@ async fn slots_come_back_after_a_cancellation_a_timeout_and_an_error() {
     let Some(test) = docker_with(config).await else {
         return;
     };
-    let handle = test.provider.create(&test.spec()).await.unwrap();
+    let handle = test.provider.create(&common::busybox()).await.unwrap();
     for _ in 0..2 {
         let hanging = test.provider.exec(
             &handle,
@@ -189,12 +196,12 @@ async fn slots_come_back_after_a_cancellation_a_timeout_and_an_error() {
         );
         let timed = ExecOptions::new("sleep 1000").with_timeout(Duration::from_millis(300));
         assert_eq!(test.provider.exec(&handle, timed).await.unwrap().return_code, 125);
-        let spec = test.spec();
+        let spec = common::busybox();
         let create = test.provider.create(&spec);
         if let Ok(made) = tokio::time::timeout(Duration::from_millis(30), create).await {
             test.provider.close(&made.unwrap()).await.unwrap();
         }
-        let refused = test.spec().with_entrypoint(["/no/such/program"]);
+        let refused = common::busybox().with_entrypoint(["/no/such/program"]);
         test.provider.create(&refused).await.unwrap_err();
     }
     let work = async {
@@ -204,7 +211,7 @@ async fn slots_come_back_after_a_cancellation_a_timeout_and_an_error() {
             .await
             .unwrap();
         assert_eq!(result.stdout().as_deref(), Some("free\n"));
-        let made = test.provider.create(&test.spec()).await.unwrap();
+        let made = test.provider.create(&common::busybox()).await.unwrap();
         test.provider.close(&made).await.unwrap();
     };
     tokio::time::timeout(Duration::from_secs(30), work)

@@ -37,6 +37,9 @@ use crate::spec::{
     ExecOptions, ExecResult, Mapping, SandboxDetail, SandboxEndpoint, SandboxId, SandboxSpec, SandboxStatus,
 };
 
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub use archive::unpack_for_fuzzing;
 pub use config::{CreateConfig, DockerConfig, ExecConfig, LaneConfig, OnTimeout, Preset, ProbeConfig};
 pub use doctor::EngineReport;
 pub use image::{ImageReference, PullPolicy};

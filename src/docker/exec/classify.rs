@@ -25,6 +25,9 @@ const SETTLE: [Duration; 4] = [
     Duration::from_millis(60),
 ];
 
+/// The same for a container that somebody has killed.
+const ENDING: [Duration; 20] = [Duration::from_millis(250); 20];
+
 /// How long a look at past events may take.
 const EVENTS: Duration = Duration::from_secs(5);
 
@@ -38,7 +41,7 @@ pub(super) fn is_start_failure(code: i64) -> bool {
 
 /// Engine texts of failed starts, in the order they are looked for: a missing directory and a missing program end in
 /// the same words.
-const START_TEXTS: [(&str, StartProblem); 14] = [
+const START_TEXTS: [(&str, StartProblem); 15] = [
     ("chdir to cwd", StartProblem::Cwd),
     ("cwd must be an absolute path", StartProblem::Cwd),
     ("mkdir", StartProblem::Cwd),
@@ -46,6 +49,7 @@ const START_TEXTS: [(&str, StartProblem); 14] = [
     ("unable to find group", StartProblem::User),
     ("no matching entries in passwd file", StartProblem::User),
     ("no matching entries in group file", StartProblem::User),
+    ("uids and gids must be in range", StartProblem::User),
     ("argument list too long", StartProblem::TooLong),
     ("exec format error", StartProblem::BadFormat),
     ("executable file not found", StartProblem::NotFound),
@@ -105,7 +109,22 @@ pub(super) async fn sandbox_died(
     provider: &DockerProvider,
     exec: &ExecCall,
 ) -> Option<(SandboxReason, String)> {
-    for pause in SETTLE {
+    if let Some(died) = look_for_death(provider, exec, &SETTLE).await {
+        return Some(died);
+    }
+    // A busy engine takes seconds from the kill of a container to its end; the commands in it end at once.
+    if events(provider, exec).await.is_being_ended() {
+        return look_for_death(provider, exec, &ENDING).await;
+    }
+    None
+}
+
+async fn look_for_death(
+    provider: &DockerProvider,
+    exec: &ExecCall,
+    pauses: &[Duration],
+) -> Option<(SandboxReason, String)> {
+    for &pause in pauses {
         tokio::time::sleep(pause).await;
         match provider.look(&exec.container_id).await {
             Ok(Looked::Gone) => {
@@ -156,6 +175,13 @@ struct Events(Vec<String>);
 impl Events {
     fn has_oom(&self) -> bool {
         self.0.iter().any(|action| action == "oom")
+    }
+
+    /// Somebody has killed or stopped the container, or it has ended.
+    fn is_being_ended(&self) -> bool {
+        self.0
+            .iter()
+            .any(|action| matches!(action.as_str(), "kill" | "stop" | "die"))
     }
 
     /// An `oom`, then the end of the main process, with no kill or stop by anybody in between (contract D6).

@@ -33,9 +33,25 @@ use start::{ExecCall, Refusal, Running};
 /// that of the sandbox.
 pub(super) const MARKER: &str = "GYM_SANDBOX_EXEC";
 
+/// How long the result of a timeout may wait for the kill; hundreds of processes that fight for two processors take
+/// seconds.
+const KILL: Duration = Duration::from_secs(15);
+
 impl DockerProvider {
     /// Runs a command to its end.
     pub(super) async fn run_command(
+        &self,
+        id: &SandboxId,
+        raw: &DockerRaw,
+        options: ExecOptions,
+    ) -> Result<ExecResult> {
+        options.check(Operation::Exec)?;
+        let _slot = self.lanes().slot(Lane::Exec).await?;
+        self.run_unslotted(id, raw, options).await
+    }
+
+    /// The same without a slot of the exec lane, for the library's own short commands.
+    pub(super) async fn run_unslotted(
         &self,
         id: &SandboxId,
         raw: &DockerRaw,
@@ -46,7 +62,6 @@ impl DockerProvider {
             return Ok(no_shell());
         };
         let timeout = self.exec_timeout(options.timeout);
-        let _slot = self.lanes().slot(Lane::Exec).await?;
         // Contract X11: the clock starts when the slot is there.
         let began = Instant::now();
         let mut guard = KillGuard::new(self, raw, options.user.as_ref());
@@ -213,7 +228,7 @@ impl DockerProvider {
                     && let Some(message) = &mut result.message
                 {
                     message.push_str(
-                        "; what became of its processes is not known: they can't be killed from inside",
+                        "; what became of its processes is not known: they could not be killed from inside",
                     );
                 }
                 result
@@ -238,7 +253,11 @@ impl DockerProvider {
             }
             return None;
         }
-        kill::kill_tree(self, guard.target()).await
+        // What takes longer, because the engine hangs, is left to the guard: the caller asked for an answer in time.
+        tokio::time::timeout(KILL, kill::kill_tree(self, guard.target()))
+            .await
+            .ok()
+            .flatten()
     }
 
     /// The result of a command that ended with this code. A code that may mean that the whole sandbox died is looked
