@@ -7,6 +7,7 @@ use gym_sandbox::{AsyncSandbox, Error, ErrorKind, Operation, Result};
 use tokio::process::Command;
 
 use super::raw::{RawEngine, RawError};
+use super::scratch::Scratch;
 
 /// The sandboxes, and the ways to them.
 pub(in crate::cli) struct Context<'a> {
@@ -20,6 +21,8 @@ pub(in crate::cli) struct Context<'a> {
     pub(in crate::cli) address: String,
     /// Whether the docker CLI can be measured, too.
     pub(in crate::cli) cli: DockerCli,
+    /// What is copied.
+    pub(in crate::cli) scratch: Scratch,
 }
 
 /// One sandbox.
@@ -81,9 +84,17 @@ impl Context<'_> {
     /// # Errors
     /// It did not start, or did not exit with 0.
     pub(in crate::cli) async fn docker_exec(&self, container: &str, argv: &[&str]) -> Result<()> {
+        self.docker(&[&["exec", container], argv].concat()).await
+    }
+
+    /// Runs the docker CLI; its output is read by nobody.
+    ///
+    /// # Errors
+    /// It did not start, or did not exit with 0.
+    pub(in crate::cli) async fn docker(&self, arguments: &[&str]) -> Result<()> {
         let status = Command::new("docker")
-            .args(["--host", &self.address, "exec", container])
-            .args(argv)
+            .args(["--host", &self.address])
+            .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -98,7 +109,7 @@ impl Context<'_> {
                 )
                 .with_source(error)
             })?;
-        succeeded(status.success(), "the docker CLI's exec did not succeed")
+        succeeded(status.success(), "the docker CLI did not succeed")
     }
 }
 

@@ -1,4 +1,4 @@
-//! The memory of this process while it reads a very long output of which little is kept.
+//! The memory of this process while it reads a very long output of which little is kept, or copies a large file.
 
 use std::fs;
 use std::time::Instant;
@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::context::{Context, baseline_failed};
 use super::stats::Verdict;
+use super::transfer::{Side, Transfer};
 
 /// How long the output is, and how the command ends.
 const OUTPUT_BYTES: u64 = 5_000_000_000;
@@ -24,6 +25,39 @@ const CAP_BYTES: usize = 1 << 20;
 /// How much the process may grow.
 pub(in crate::cli) const GOAL_BYTES: u64 = 16 << 20;
 
+/// What is done meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::cli) enum MemoryWork {
+    /// A command prints 5 GB.
+    Output,
+    /// A copy.
+    Copy(Transfer),
+}
+
+/// What must come of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::cli) struct Expected {
+    pub(in crate::cli) bytes: u64,
+    /// None where no command runs.
+    pub(in crate::cli) code: Option<i64>,
+}
+
+impl MemoryWork {
+    /// What must come of it.
+    pub(in crate::cli) fn expected(self) -> Expected {
+        match self {
+            Self::Output => Expected {
+                bytes: OUTPUT_BYTES,
+                code: Some(CODE.into()),
+            },
+            Self::Copy(transfer) => Expected {
+                bytes: transfer.what.bytes(),
+                code: None,
+            },
+        }
+    }
+}
+
 /// What one way of reading came to.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(in crate::cli) struct Reading {
@@ -36,8 +70,8 @@ pub(in crate::cli) struct Reading {
 
 impl Reading {
     /// Bytes and exit code must be right, too: a reader that loses output needs little memory.
-    pub(in crate::cli) fn verdict(&self) -> Verdict {
-        if self.output_bytes != OUTPUT_BYTES || self.return_code != Some(i64::from(CODE)) {
+    pub(in crate::cli) fn verdict(&self, expected: Expected) -> Verdict {
+        if self.output_bytes != expected.bytes || self.return_code != expected.code {
             return Verdict::Miss;
         }
         match self.growth_bytes {
@@ -48,11 +82,43 @@ impl Reading {
     }
 }
 
-/// Reads it by the library, then by the raw calls: whoever is first also pays for what the process keeps afterwards.
+/// Does it by the library, then by the raw calls: whoever is first also pays for what the process keeps afterwards.
 ///
 /// # Errors
 /// A call failed.
-pub(in crate::cli) async fn measure(context: &Context<'_>) -> Result<(Reading, Reading)> {
+pub(in crate::cli) async fn measure(context: &Context<'_>, work: MemoryWork) -> Result<(Reading, Reading)> {
+    match work {
+        MemoryWork::Output => measure_output(context).await,
+        MemoryWork::Copy(transfer) => measure_copy(context, transfer).await,
+    }
+}
+
+async fn measure_copy(context: &Context<'_>, transfer: Transfer) -> Result<(Reading, Reading)> {
+    let target = &context.compat;
+    transfer.ready(context, target, Side::Ours).await?;
+    let memory = Peak::begin();
+    let start = Instant::now();
+    let output_bytes = transfer.ours(context, target).await?;
+    let ours = Reading {
+        growth_bytes: memory.growth_bytes(),
+        output_bytes,
+        return_code: None,
+        duration_s: start.elapsed().as_secs_f64(),
+    };
+    transfer.ready(context, target, Side::Raw).await?;
+    let memory = Peak::begin();
+    let start = Instant::now();
+    transfer.raw(context, target).await?;
+    let raw = Reading {
+        growth_bytes: memory.growth_bytes(),
+        output_bytes: transfer.what.bytes(),
+        return_code: None,
+        duration_s: start.elapsed().as_secs_f64(),
+    };
+    Ok((ours, raw))
+}
+
+async fn measure_output(context: &Context<'_>) -> Result<(Reading, Reading)> {
     let target = &context.compat;
     let memory = Peak::begin();
     let start = Instant::now();
@@ -170,7 +236,11 @@ mod tests {
                 Verdict::Miss,
             ),
         ] {
-            assert_eq!(reading.verdict(), verdict, "{reading:?}");
+            assert_eq!(
+                reading.verdict(MemoryWork::Output.expected()),
+                verdict,
+                "{reading:?}"
+            );
         }
     }
 }

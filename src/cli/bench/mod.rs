@@ -8,7 +8,9 @@ pub(super) mod raw;
 pub(super) mod report;
 pub(super) mod rows;
 pub(super) mod sample;
+pub(super) mod scratch;
 pub(super) mod stats;
+mod transfer;
 mod work;
 
 pub(super) use machine::Machine;

@@ -1,10 +1,16 @@
 //! The baseline: the same engine calls made directly, with nothing around them.
 //! The only file of the command that knows bollard; it knows nothing of the library.
 
+use std::path::{Path, PathBuf};
+
 use bollard::Docker;
 use bollard::container::LogOutput;
 use bollard::exec::{CreateExecOptions, StartExecOptions, StartExecResults};
+use bollard::query_parameters::{DownloadFromContainerOptionsBuilder, UploadToContainerOptionsBuilder};
+use bytes::Bytes;
 use futures::StreamExt;
+use tokio::io::AsyncWriteExt;
+use tokio_util::io::ReaderStream;
 
 /// The size of a read from an output stream.
 const READ_BYTES: usize = 64 * 1024;
@@ -25,6 +31,8 @@ pub(in crate::cli) enum RawError {
     },
     #[error("a call of the baseline failed")]
     Call(#[from] bollard::errors::Error),
+    #[error("a file of the baseline can't be used")]
+    File(#[from] std::io::Error),
     #[error("the baseline's exec ended with exit code {code:?} after {stdout_bytes} bytes")]
     Ended { code: Option<i64>, stdout_bytes: u64 },
 }
@@ -34,6 +42,15 @@ pub(in crate::cli) enum RawError {
 pub(in crate::cli) struct RawEnd {
     pub(in crate::cli) code: Option<i64>,
     pub(in crate::cli) stdout_bytes: u64,
+}
+
+/// An archive to send.
+#[derive(Debug)]
+pub(in crate::cli) enum RawArchive {
+    /// All of it.
+    Whole(Bytes),
+    /// A file of this machine, read while it is sent.
+    File(PathBuf),
 }
 
 impl RawEngine {
@@ -104,5 +121,58 @@ impl RawEngine {
         }
         let code = self.docker.inspect_exec(&exec.id).await?.exit_code;
         Ok(RawEnd { code, stdout_bytes })
+    }
+
+    /// Unpacks an archive at the root of a container.
+    ///
+    /// # Errors
+    /// The archive can't be read, or the call failed.
+    pub(in crate::cli) async fn put(&self, container: &str, archive: RawArchive) -> Result<(), RawError> {
+        let body = match archive {
+            RawArchive::Whole(bytes) => bollard::body_full(bytes),
+            RawArchive::File(path) => {
+                let file = tokio::fs::File::open(path).await?;
+                bollard::body_try_stream(ReaderStream::with_capacity(file, READ_BYTES))
+            }
+        };
+        let options = UploadToContainerOptionsBuilder::new().path("/").build();
+        self.docker
+            .upload_to_container(container, Some(options), body)
+            .await?;
+        Ok(())
+    }
+
+    /// Reads the archive of a path in a container.
+    ///
+    /// # Errors
+    /// The call failed.
+    pub(in crate::cli) async fn get(&self, container: &str, path: &str) -> Result<Vec<u8>, RawError> {
+        let options = DownloadFromContainerOptionsBuilder::new().path(path).build();
+        let mut chunks = std::pin::pin!(self.docker.download_from_container(container, Some(options)));
+        let mut archive = Vec::new();
+        while let Some(chunk) = chunks.next().await {
+            archive.extend_from_slice(&chunk?);
+        }
+        Ok(archive)
+    }
+
+    /// Writes the archive of a path in a container to a file.
+    ///
+    /// # Errors
+    /// The file can't be written, or the call failed.
+    pub(in crate::cli) async fn get_to(
+        &self,
+        container: &str,
+        path: &str,
+        target: &Path,
+    ) -> Result<(), RawError> {
+        let options = DownloadFromContainerOptionsBuilder::new().path(path).build();
+        let mut chunks = std::pin::pin!(self.docker.download_from_container(container, Some(options)));
+        let mut file = tokio::fs::File::create(target).await?;
+        while let Some(chunk) = chunks.next().await {
+            file.write_all(&chunk?).await?;
+        }
+        file.flush().await?;
+        Ok(())
     }
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::cli::output::table;
 
 use super::Machine;
-use super::memory::{GOAL_BYTES, Reading};
+use super::memory::{Expected, GOAL_BYTES, Reading};
 use super::rows::{Amount, TimeRow};
 use super::sample::{Method, Samples};
 use super::stats::{Ratio, Verdict, median, percentile};
@@ -135,7 +135,12 @@ impl RowReport {
     }
 
     /// Judges the memory of a reader; that of the raw calls is only shown.
-    pub(in crate::cli) fn of_memory(name: &'static str, ours: Reading, raw: Reading) -> Self {
+    pub(in crate::cli) fn of_memory(
+        name: &'static str,
+        ours: Reading,
+        raw: Reading,
+        expected: Expected,
+    ) -> Self {
         Self {
             name,
             ours: Value::Reading(ours),
@@ -145,7 +150,7 @@ impl RowReport {
             ci: None,
             goal: as_f64(GOAL_BYTES),
             n: 1,
-            verdict: ours.verdict(),
+            verdict: ours.verdict(expected),
         }
     }
 
@@ -248,9 +253,11 @@ fn reading(reading: &Reading) -> String {
         || "unknown growth".to_owned(),
         |growth| format!("+{:.1} MiB", as_f64(growth) / f64::from(1 << 20)),
     );
-    let code = told(reading.return_code, |code| code.to_string());
+    let exit = reading
+        .return_code
+        .map_or_else(String::new, |code| format!(", exit {code}"));
     format!(
-        "{growth}, {} bytes, exit {code}, {:.1} s",
+        "{growth}, {} bytes{exit}, {:.1} s",
         reading.output_bytes, reading.duration_s
     )
 }
@@ -274,6 +281,7 @@ mod tests {
         let methods: Vec<Method<'_>> = names
             .map(|name| Method {
                 name,
+                ready: None,
                 once: Box::new(|| Box::pin(async { Ok(()) })),
             })
             .into();
@@ -294,6 +302,10 @@ mod tests {
             return_code: Some(7),
             duration_s: 30.0,
         };
+        let expected = Expected {
+            bytes: 5_000_000_000,
+            code: Some(7),
+        };
         BenchReport {
             machine: Machine::this(),
             engine: "e".to_owned(),
@@ -301,7 +313,7 @@ mod tests {
                 times(0, ["ours", "raw", "docker CLI"], [0.050, 0.048, 0.064]),
                 times(5, ["ours", "raw", "compat"], [0.8, 0.8, 0.8]),
                 times(6, ["ours", "raw", "docker CLI"], [0.5, 0.5, 1.0]),
-                RowReport::of_memory(ROWS[8].name, reading, reading),
+                RowReport::of_memory(ROWS[8].name, reading, reading, expected),
             ],
         }
     }

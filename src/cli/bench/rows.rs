@@ -3,7 +3,10 @@
 use futures::FutureExt;
 
 use super::context::{Context, DockerCli};
-use super::sample::{Method, Plan};
+use super::memory::MemoryWork;
+use super::sample::{Method, Plan, Step};
+use super::scratch::What;
+use super::transfer::{Side, Transfer, Way};
 use super::work::{IN_FLIGHT, STDOUT_BYTES, Work};
 
 /// One line of the table.
@@ -19,8 +22,8 @@ pub(in crate::cli) struct Row {
 pub(in crate::cli) enum Measured {
     /// Time, against that of others.
     Time(TimeRow),
-    /// The memory of this process while it reads a very long output. Takes minutes.
-    Memory,
+    /// The memory of this process meanwhile.
+    Memory(MemoryWork),
 }
 
 /// A row that compares times.
@@ -62,6 +65,14 @@ pub(in crate::cli) enum Amount {
 const EXEC_GOAL: f64 = 1.08;
 /// At most this part of the docker CLI's time.
 const CLI_GOAL: Option<f64> = Some(0.80);
+/// At most this much longer than the archive call, for what goes in one piece.
+const PIECE_GOAL: f64 = 1.25;
+/// At most as long as packing, sending and unpacking one after the other.
+const TREE_GOAL: f64 = 1.0;
+/// At most this part of the time of `docker cp`.
+const TREE_CLI_GOAL: Option<f64> = Some(0.85);
+const LARGE_UP_GOAL: f64 = 1.10;
+const LARGE_DOWN_GOAL: f64 = 1.15;
 /// At least 0.95 of the raw rate, as a ratio of times.
 const STDOUT_GOAL: f64 = 1.0 / 0.95;
 
@@ -81,8 +92,24 @@ const BATCHES: Plan = Plan {
     block_length: 1,
 };
 
+const PIECES: Plan = Plan {
+    warm_up: 3,
+    blocks: 40,
+    block_length: 2,
+};
+const TREES: Plan = Plan {
+    warm_up: 1,
+    blocks: 15,
+    block_length: 1,
+};
+const LARGE: Plan = Plan {
+    warm_up: 1,
+    blocks: 10,
+    block_length: 1,
+};
+
 /// All rows.
-pub(in crate::cli) const ROWS: [Row; 9] = [
+pub(in crate::cli) const ROWS: [Row; 19] = [
     exec(
         "exec engine true sequential",
         Work::True,
@@ -128,19 +155,60 @@ pub(in crate::cli) const ROWS: [Row; 9] = [
     ),
     Row {
         name: "exec engine output 5 GB under a 1 MiB cap",
-        measured: Measured::Memory,
+        measured: Measured::Memory(MemoryWork::Output),
     },
+    // First of all copies: what others have left to the allocator would hide growth.
+    copy_memory("upload 256 MiB memory", Way::Up),
+    copy_memory("download 256 MiB memory", Way::Down),
+    copy("upload 1 KiB", Way::Up, What::Kibibyte),
+    copy("download 1 KiB", Way::Down, What::Kibibyte),
+    copy("upload 1 MiB", Way::Up, What::Mebibyte),
+    copy("download 1 MiB", Way::Down, What::Mebibyte),
+    copy("upload 5000 files", Way::Up, What::Tree),
+    copy("download 5000 files", Way::Down, What::Tree),
+    copy("upload 256 MiB", Way::Up, What::Large),
+    copy("download 256 MiB", Way::Down, What::Large),
 ];
+
+const fn copy(name: &'static str, way: Way, what: What) -> Row {
+    let (goal, other_goal, plan, amount) = match (what, way) {
+        (What::Kibibyte | What::Mebibyte, _) => (PIECE_GOAL, None, PIECES, Amount::One),
+        (What::Tree, Way::Up) => (TREE_GOAL, TREE_CLI_GOAL, TREES, Amount::One),
+        (What::Tree, Way::Down) => (TREE_GOAL, None, TREES, Amount::One),
+        (What::Large, Way::Up) => (LARGE_UP_GOAL, None, LARGE, Amount::Bytes(what.bytes())),
+        (What::Large, Way::Down) => (LARGE_DOWN_GOAL, None, LARGE, Amount::Bytes(what.bytes())),
+    };
+    Row {
+        name,
+        measured: Measured::Time(TimeRow {
+            work: Work::Copy(Transfer { way, what }),
+            preset: Preset::Compat,
+            goal,
+            other_goal,
+            plan,
+            amount,
+        }),
+    }
+}
+
+const fn copy_memory(name: &'static str, way: Way) -> Row {
+    let what = What::Large;
+    Row {
+        name,
+        measured: Measured::Memory(MemoryWork::Copy(Transfer { way, what })),
+    }
+}
 
 const fn exec(name: &'static str, work: Work, preset: Preset, plan: Plan) -> Row {
     let (goal, amount) = match work {
         Work::True | Work::TrueWithTimeout => (EXEC_GOAL, Amount::One),
         Work::TrueInFlight => (EXEC_GOAL, Amount::Execs(IN_FLIGHT)),
         Work::Stdout => (STDOUT_GOAL, Amount::Bytes(STDOUT_BYTES)),
+        Work::Copy(_) => panic!("`copy` makes the rows of copies"),
     };
     let other_goal = match (preset, work) {
         (Preset::Compat, Work::True | Work::TrueWithTimeout | Work::TrueInFlight) => CLI_GOAL,
-        (Preset::Hardened, _) | (Preset::Compat, Work::Stdout) => None,
+        (Preset::Hardened, _) | (Preset::Compat, Work::Stdout | Work::Copy(_)) => None,
     };
     Row {
         name,
@@ -158,7 +226,7 @@ const fn exec(name: &'static str, work: Work, preset: Preset, plan: Plan) -> Row
 impl Row {
     /// Says whether it takes so long that it is measured only when asked for.
     pub(in crate::cli) fn is_long(&self) -> bool {
-        matches!(self.measured, Measured::Memory)
+        matches!(self.measured, Measured::Memory(MemoryWork::Output))
     }
 }
 
@@ -169,25 +237,33 @@ impl TimeRow {
             Preset::Compat => &context.compat,
             Preset::Hardened => &context.hardened,
         };
+        let ready = |side: Side| {
+            let step: Step<'a> = Box::new(move || self.work.ready(context, target, side).boxed());
+            self.work.needs_ready().then_some(step)
+        };
         let mut methods = vec![
             Method {
                 name: "ours",
-                once: Box::new(|| self.work.ours(target).boxed()),
+                ready: ready(Side::Ours),
+                once: Box::new(|| self.work.ours(context, target).boxed()),
             },
             Method {
                 name: "raw",
+                ready: ready(Side::Raw),
                 once: Box::new(|| self.work.raw(context, target).boxed()),
             },
         ];
         match self.preset {
             Preset::Compat if context.cli == DockerCli::Installed => methods.push(Method {
                 name: "docker CLI",
+                ready: ready(Side::Cli),
                 once: Box::new(|| self.work.docker_cli(context, target).boxed()),
             }),
             Preset::Compat => {}
             Preset::Hardened => methods.push(Method {
                 name: "compat",
-                once: Box::new(|| self.work.ours(&context.compat).boxed()),
+                ready: None,
+                once: Box::new(|| self.work.ours(context, &context.compat).boxed()),
             }),
         }
         methods
@@ -202,7 +278,7 @@ mod tests {
     fn every_exec_row_that_compares_times_has_its_hardened_row_right_after_it() {
         let names: Vec<&str> = ROWS
             .iter()
-            .filter(|row| !row.is_long())
+            .filter(|row| row.name.starts_with("exec ") && !row.is_long())
             .map(|row| row.name)
             .collect();
         for pair in names.chunks(2) {

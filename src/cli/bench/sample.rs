@@ -7,12 +7,29 @@ use gym_sandbox::Result;
 
 use super::stats::median;
 
+/// Something that is done again and again.
+pub(in crate::cli) type Step<'a> = Box<dyn Fn() -> BoxFuture<'a, Result<()>> + Send + Sync + 'a>;
+
 /// One way to do the measured thing once.
 pub(in crate::cli) struct Method<'a> {
     /// What it is called in the table.
     pub(in crate::cli) name: &'static str,
+    /// Makes ready what a run needs, outside of its time.
+    pub(in crate::cli) ready: Option<Step<'a>>,
     /// Does it once.
-    pub(in crate::cli) once: Box<dyn Fn() -> BoxFuture<'a, Result<()>> + Send + Sync + 'a>,
+    pub(in crate::cli) once: Step<'a>,
+}
+
+impl Method<'_> {
+    /// Runs it once and says how many seconds it took.
+    async fn run(&self) -> Result<f64> {
+        if let Some(ready) = &self.ready {
+            ready().await?;
+        }
+        let start = Instant::now();
+        (self.once)().await?;
+        Ok(start.elapsed().as_secs_f64())
+    }
 }
 
 /// How much is measured.
@@ -54,7 +71,7 @@ impl Samples {
 pub(in crate::cli) async fn take(methods: &[Method<'_>], plan: Plan) -> Result<Vec<Samples>> {
     for method in methods {
         for _ in 0..plan.warm_up {
-            (method.once)().await?;
+            method.run().await?;
         }
     }
     let mut samples = vec![
@@ -69,9 +86,7 @@ pub(in crate::cli) async fn take(methods: &[Method<'_>], plan: Plan) -> Result<V
             let index = (turn + block) % methods.len();
             let mut runs = Vec::with_capacity(plan.block_length);
             for _ in 0..plan.block_length {
-                let start = Instant::now();
-                (methods[index].once)().await?;
-                runs.push(start.elapsed().as_secs_f64());
+                runs.push(methods[index].run().await?);
             }
             samples[index].blocks.push(runs);
         }
@@ -92,6 +107,7 @@ mod tests {
         let log = Mutex::new(String::new());
         let method = |name: &'static str| Method {
             name,
+            ready: None,
             once: Box::new(|| {
                 log.lock().unwrap().push_str(name);
                 async { Ok(()) }.boxed()

@@ -6,6 +6,7 @@ use futures::future::try_join_all;
 use gym_sandbox::{ExecOptions, ExecTimeout, Operation, Result};
 
 use super::context::{Context, Target, baseline_failed, succeeded};
+use super::transfer::{Side, Transfer};
 
 /// How many commands run at the same time.
 pub(super) const IN_FLIGHT: u32 = 32;
@@ -30,11 +31,26 @@ pub(in crate::cli) enum Work {
     TrueInFlight,
     /// A command with a long output, of which the usual part is kept.
     Stdout,
+    /// A copy.
+    Copy(Transfer),
 }
 
 impl Work {
+    /// Says whether every run needs something ready.
+    pub(super) fn needs_ready(self) -> bool {
+        matches!(self, Self::Copy(_))
+    }
+
+    /// Makes that ready.
+    pub(super) async fn ready(self, context: &Context<'_>, target: &Target<'_>, side: Side) -> Result<()> {
+        match self {
+            Self::Copy(transfer) => transfer.ready(context, target, side).await,
+            Self::True | Self::TrueWithTimeout | Self::TrueInFlight | Self::Stdout => Ok(()),
+        }
+    }
+
     /// By the library.
-    pub(super) async fn ours(self, target: &Target<'_>) -> Result<()> {
+    pub(super) async fn ours(self, context: &Context<'_>, target: &Target<'_>) -> Result<()> {
         match self {
             Self::True => ours(target, &TRUE, ExecTimeout::Never, 0).await,
             Self::TrueWithTimeout => ours(target, &TRUE, ExecTimeout::After(ARMED), 0).await,
@@ -43,6 +59,7 @@ impl Work {
                 try_join_all((0..IN_FLIGHT).map(|_| each())).await.map(drop)
             }
             Self::Stdout => ours(target, &STDOUT, ExecTimeout::Never, STDOUT_BYTES).await,
+            Self::Copy(transfer) => transfer.ours_whole(context, target).await,
         }
     }
 
@@ -55,6 +72,7 @@ impl Work {
                 .await
                 .map(drop),
             Self::Stdout => exec(&STDOUT, STDOUT_BYTES).await,
+            Self::Copy(transfer) => return transfer.raw(context, target).await,
         };
         ended.map_err(|error| baseline_failed(Operation::Exec, error))
     }
@@ -66,6 +84,7 @@ impl Work {
             Self::True | Self::TrueWithTimeout => exec(&TRUE).await,
             Self::TrueInFlight => try_join_all((0..IN_FLIGHT).map(|_| exec(&TRUE))).await.map(drop),
             Self::Stdout => exec(&STDOUT).await,
+            Self::Copy(transfer) => transfer.docker_cli(context, target).await,
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::cli::bench::raw::RawEngine;
 use crate::cli::bench::report::{BenchReport, RowReport};
 use crate::cli::bench::rows::{Measured, ROWS, Row, TimeRow};
 use crate::cli::bench::sample::{Plan, take};
+use crate::cli::bench::scratch::Scratch;
 use crate::cli::bench::{Machine, memory};
 use crate::cli::exit;
 use crate::cli::output::{self, Format};
@@ -91,6 +92,7 @@ async fn measure_all(
                 raw,
                 address: address.clone(),
                 cli: DockerCli::find().await,
+                scratch: Scratch::new().await?,
             };
             let mut reports = Vec::with_capacity(rows.len());
             for row in rows {
@@ -111,9 +113,9 @@ async fn measure_all(
 async fn measure(context: &Context<'_>, row: &'static Row, effort: Effort) -> Result<RowReport> {
     match &row.measured {
         Measured::Time(time) => measure_times(context, row.name, time, effort).await,
-        Measured::Memory => {
-            let (ours, raw) = memory::measure(context).await?;
-            Ok(RowReport::of_memory(row.name, ours, raw))
+        Measured::Memory(work) => {
+            let (ours, raw) = memory::measure(context, *work).await?;
+            Ok(RowReport::of_memory(row.name, ours, raw, work.expected()))
         }
     }
 }
