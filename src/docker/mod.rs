@@ -2,11 +2,12 @@
 //! The only module that knows bollard; one file an operation, each with a pure request function and the call.
 
 mod archive;
+mod attach;
 mod close;
 mod config;
 mod connect;
 mod create;
-//mod doctor;
+mod doctor;
 mod endpoint;
 mod exec;
 mod failure;
@@ -29,13 +30,13 @@ use async_trait::async_trait;
 use tokio::sync::OnceCell;
 
 use crate::error::{Operation, Result};
-use crate::provider::{EndpointProvider, FilesProvider, InspectProvider, Reaper, SandboxHandle, SandboxProvider};
+use crate::provider::{EndpointProvider, FilesProvider, InspectProvider, Reaper, SandboxHandle, SandboxProvider, SpawnProvider};
 use crate::spec::{
     ExecOptions, ExecResult, Mapping, SandboxDetail, SandboxEndpoint, SandboxId, SandboxSpec, SandboxStatus,
 };
 
-pub use config::{CreateConfig, DockerConfig, ExecConfig, LaneConfig, Preset, ProbeConfig};
-//pub use doctor::EngineReport;
+pub use config::{CreateConfig, DockerConfig, ExecConfig, LaneConfig, OnTimeout, Preset, ProbeConfig};
+pub use doctor::EngineReport;
 pub use image::{ImageReference, PullPolicy};
 
 use connect::Engine;
@@ -169,6 +170,10 @@ impl SandboxProvider for DockerProvider {
 
     async fn aclose(&self) -> Result<()> {
         self.reaper().wait_idle(Duration::from_secs(60)).await
+    }
+
+    fn as_spawn(&self) -> Option<&dyn SpawnProvider> {
+        Some(self)
     }
 
     fn as_endpoint(&self) -> Option<&dyn EndpointProvider> {

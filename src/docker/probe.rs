@@ -24,7 +24,7 @@ impl DockerProvider {
     ) -> Result<Option<String>> {
         let ready = async {
             self.probe(container_id).await?;
-            let shell = self.find_shell(container_id, spec).await?;
+            let shell = self.find_shell(container_id).await?;
             self.check_alive(container_id, image).await?;
             Ok(shell)
         };
@@ -133,11 +133,11 @@ impl DockerProvider {
     }
 
     /// The shell for shell lines (contract X9). None when the image has none.
-    async fn find_shell(&self, container_id: &str, spec: &SandboxSpec) -> Result<Option<String>> {
+    async fn find_shell(&self, container_id: &str) -> Result<Option<String>> {
         if let Some(shell) = &self.config().exec.exec_shell {
             return Ok(Some(shell.clone()));
         }
-        super::shell::find(self, container_id, spec).await
+        super::shell::find(self, container_id).await
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::error::Result;
-use crate::spec::{ExecErrorType, ExecOptions, ExecReason, SandboxId, SandboxSpec, StartProblem};
+use crate::spec::{ExecErrorType, ExecOptions, ExecReason, SandboxId, StartProblem};
 
 use super::{DockerProvider, DockerRaw};
 
@@ -13,7 +13,6 @@ const PROBE: Duration = Duration::from_secs(30);
 pub(super) async fn find(
     provider: &DockerProvider,
     container_id: &str,
-    _spec: &SandboxSpec,
 ) -> Result<Option<String>> {
     let id = SandboxId::new(container_id)?;
     let raw = DockerRaw {

@@ -139,3 +139,6 @@ pub trait SandboxProvider: fmt::Debug + Send + Sync + 'static {
         None
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -5,6 +5,7 @@ mod scope;
 
 use std::fmt;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -51,6 +52,8 @@ pub struct AsyncSandbox {
     state: Mutex<State>,
     /// Held through `start` and `stop`, so that one never sees the other half-way.
     lifecycle: tokio::sync::Mutex<()>,
+    /// An owned provider has been closed, or the clean-up thread will do it, and it was not used since.
+    released: AtomicBool,
     reaper: Reaper,
 }
 
@@ -87,6 +90,7 @@ impl AsyncSandbox {
             spec: None,
             state: Mutex::new(State::New),
             lifecycle: tokio::sync::Mutex::new(()),
+            released: AtomicBool::new(false),
             reaper: Reaper::new(),
         }
     }

@@ -15,10 +15,11 @@ use super::super::DockerProvider;
 use super::super::failure::EngineFailure;
 use super::super::status::Looked;
 use super::UNREACHABLE;
+use super::start::ExecCall;
 
 /// How long the engine may take to notice that a container died after one of its commands was killed with it.
 const SETTLE: [Duration; 4] =
-    [Duration::ZERO, Duration::from_millis(20), Duration::from_millis(60), Duration::from_millis(150)];
+    [Duration::ZERO, Duration::from_millis(10), Duration::from_millis(30), Duration::from_millis(60)];
 
 /// How long a look at past events may take.
 const EVENTS: Duration = Duration::from_secs(5);
@@ -89,12 +90,11 @@ fn not_running(state: Option<&ContainerState>) -> Option<(SandboxReason, String)
 /// After a command was killed with signal 9: says whether it died with its sandbox.
 pub(super) async fn sandbox_died(
     provider: &DockerProvider,
-    container_id: &str,
-    started_at: i64,
+    exec: &ExecCall,
 ) -> Option<(SandboxReason, String)> {
     for pause in SETTLE {
         tokio::time::sleep(pause).await;
-        match provider.look(container_id).await {
+        match provider.look(&exec.container_id).await {
             Ok(Looked::Gone) => {
                 return Some((SandboxReason::Removed, "the sandbox was removed under the command".to_owned()));
             }
@@ -104,7 +104,7 @@ pub(super) async fn sandbox_died(
                     return None;
                 }
                 if let Some((reason, message)) = not_running(inspected.state.as_ref()) {
-                    let ran_out = events(provider, container_id, started_at).await.main_process_ran_out_of_memory();
+                    let ran_out = events(provider, exec).await.main_process_ran_out_of_memory();
                     return Some(if ran_out {
                         (SandboxReason::OomKilled, "the sandbox's main process was killed: out of memory".to_owned())
                     } else {
@@ -119,8 +119,8 @@ pub(super) async fn sandbox_died(
 }
 
 /// Explains an ordinary 137 of a living sandbox when the OOM killer was at work in it since the command began.
-pub(super) async fn oom_hint(provider: &DockerProvider, container_id: &str, started_at: i64) -> Option<String> {
-    events(provider, container_id, started_at)
+pub(super) async fn oom_hint(provider: &DockerProvider, exec: &ExecCall) -> Option<String> {
+    events(provider, exec)
         .await
         .has_oom()
         .then(|| "the OOM killer was at work in this sandbox while the command ran".to_owned())
@@ -144,16 +144,16 @@ impl Events {
     }
 }
 
-async fn events(provider: &DockerProvider, container_id: &str, since: i64) -> Events {
+async fn events(provider: &DockerProvider, exec: &ExecCall) -> Events {
     let Ok(engine) = provider.engine().await else { return Events::default() };
     let filters = HashMap::from([
-        ("container".to_owned(), vec![container_id.to_owned()]),
+        ("container".to_owned(), vec![exec.container_id.clone()]),
         ("event".to_owned(), ["oom", "die", "kill", "stop"].map(str::to_owned).to_vec()),
     ]);
-    // One second more on both sides: the engine cuts times down to whole seconds here.
+    // A second before: the two clocks are a little apart. Not a moment after: the engine would wait for it.
     let options = EventsOptionsBuilder::new()
-        .since(&(since - 1).to_string())
-        .until(&(engine.engine_now().epoch_seconds() + 1).to_string())
+        .since(&(exec.started_at.epoch_seconds() - 1).to_string())
+        .until(&engine.engine_now().to_rfc3339())
         .filters(&filters)
         .build();
     let mut stream = engine.client.events(Some(options));

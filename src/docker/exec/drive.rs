@@ -3,15 +3,15 @@
 use std::io;
 use std::time::Duration;
 
-use bollard::container::LogOutput;
 use bollard::models::ExecInspectResponse;
 use futures::StreamExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::Instant;
 
-use crate::spec::{Capture, CapturedOutput, Stdin};
+use crate::spec::Stdin;
 
 use super::super::failure::{EngineFailure, QUICK, call};
+use super::output::{Outputs, Pending, deliver};
 use super::start::{ExecCall, Input, Running};
 
 /// When the engine is first asked whether a command whose output is open has ended, and how rarely at last. Most
@@ -33,31 +33,6 @@ const EXIT_CODE: Duration = Duration::from_secs(30);
 /// How long a killed command's output may take to end.
 const AFTER_KILL: Duration = Duration::from_secs(2);
 
-/// Both output streams, each with a sink of its own: nothing is shared between them.
-#[derive(Debug)]
-pub(super) struct Outputs {
-    stdout: Capture,
-    stderr: Capture,
-}
-
-impl Outputs {
-    pub(super) fn new(stdout: Capture, stderr: Capture) -> Self {
-        Self { stdout, stderr }
-    }
-
-    pub(super) fn finish(self) -> (CapturedOutput, CapturedOutput) {
-        (self.stdout.finish(), self.stderr.finish())
-    }
-
-    fn push(&mut self, chunk: &LogOutput) {
-        match chunk {
-            LogOutput::StdErr { message } => self.stderr.push(message),
-            LogOutput::StdOut { message } | LogOutput::Console { message } => self.stdout.push(message),
-            LogOutput::StdIn { .. } => {}
-        }
-    }
-}
-
 /// How a command ended.
 #[derive(Debug)]
 pub(super) enum End {
@@ -73,29 +48,32 @@ pub(super) enum End {
 pub(super) async fn drive(
     running: &mut Running,
     stdin: Stdin,
-    outputs: &mut Outputs,
+    outputs: &Outputs,
     deadline: Option<Instant>,
 ) -> End {
     let input = running.input.take();
     let feeding = feed(stdin, input);
     tokio::pin!(feeding);
     let mut fed = false;
+    let mut pending: Option<Pending> = None;
     let mut pause = FIRST_LOOK;
     let mut next_look = Instant::now() + pause;
     loop {
         tokio::select! {
-            chunk = running.output.next() => match chunk {
-                Some(Ok(chunk)) => outputs.push(&chunk),
+            chunk = running.output.next(), if pending.is_none() => match chunk {
+                Some(Ok(chunk)) => pending = outputs.push(chunk),
                 // A broken stream and an ended one are told apart by what the engine says of the command.
                 Some(Err(_)) | None => break,
             },
+            // While a reader has no room nothing more is read, but deadlines and the input go on.
+            () = deliver(&mut pending), if pending.is_some() => {}
             result = &mut feeding, if !fed => {
                 fed = true;
                 if let Err(error) = result {
                     return End::InputFailed(error);
                 }
             }
-            () = sleep_until(Some(next_look)) => {
+            () = sleep_until(Some(next_look)), if pending.is_none() => {
                 if let Ok(inspected) = look(&running.exec).await
                     && inspected.running == Some(false)
                 {
@@ -151,12 +129,18 @@ async fn exit_code(exec: &ExecCall, deadline: Option<Instant>) -> End {
 }
 
 /// The command has ended while its output is open: reads what is still on its way (contract D4).
-async fn after_exit(running: &mut Running, outputs: &mut Outputs, inspected: &ExecInspectResponse) -> End {
+async fn after_exit(running: &mut Running, outputs: &Outputs, inspected: &ExecInspectResponse) -> End {
     let ended = Instant::now();
     let mut output_ended = false;
     while ended.elapsed() < BACKGROUND {
         match tokio::time::timeout(SILENCE, running.output.next()).await {
-            Ok(Some(Ok(chunk))) => outputs.push(&chunk),
+            Ok(Some(Ok(chunk))) => {
+                let mut pending = outputs.push(chunk);
+                if pending.is_some() {
+                    // A reader without room gets as long as a background child.
+                    let _left = tokio::time::timeout(BACKGROUND, deliver(&mut pending)).await.is_err();
+                }
+            }
             Ok(Some(Err(_)) | None) => {
                 output_ended = true;
                 break;
@@ -175,10 +159,13 @@ async fn after_exit(running: &mut Running, outputs: &mut Outputs, inspected: &Ex
 }
 
 /// Reads what a killed command had still printed.
-pub(super) async fn drain_after_kill(running: &mut Running, outputs: &mut Outputs) {
+pub(super) async fn drain_after_kill(running: &mut Running, outputs: &Outputs) {
     let deadline = Instant::now() + AFTER_KILL;
     while let Ok(Some(Ok(chunk))) = tokio::time::timeout_at(deadline, running.output.next()).await {
-        outputs.push(&chunk);
+        let mut pending = outputs.push(chunk);
+        if pending.is_some() && tokio::time::timeout_at(deadline, deliver(&mut pending)).await.is_err() {
+            return;
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 # Kills every process of one command. Uses nothing but what every POSIX shell has built in, so that it works in any
 # image with a shell and when no process may be forked any more. $1 marks the command; $2 is the signal.
 # First all processes are found and stopped, round after round until a round finds none, so that none can run away by
-# forking; then all get the signal. Prints "killed N survivors M".
+# forking; then all are killed. Another signal than KILL is sent without stopping them. Prints "killed N survivors M".
 marker=GYM_SANDBOX_EXEC=$1
 signal=$2
 me=$$
@@ -59,7 +59,7 @@ round() {
     stat_of "$process" || continue
     case $state in Z | X) continue ;; esac
     is_ours "$process" || continue
-    kill -s STOP "$process" 2>/dev/null
+    [ "$signal" = KILL ] && kill -s STOP "$process" 2>/dev/null
     known="$known$process " count=$((count + 1)) found=0
     # The process that the engine started has no parent in here; it leads the session that its children are in.
     if [ "$parent" = 0 ] && [ "$session" = "$process" ]; then main=$process; fi
@@ -78,12 +78,12 @@ alive() {
 }
 
 rounds=0
+[ "$signal" = KILL ] || rounds=199
 while round && [ $rounds -lt 200 ]; do rounds=$((rounds + 1)); done
 for process in $known; do
   kill -s "$signal" "$process" 2>/dev/null
 done
 if [ "$signal" != KILL ]; then
-  for process in $known; do kill -s CONT "$process" 2>/dev/null; done
   echo "killed $count survivors 0"
   exit 0
 fi

@@ -13,6 +13,7 @@ use tokio::io::AsyncWrite;
 use crate::spec::{ExecOptions, StartProblem, Stdin};
 
 use super::super::DockerProvider;
+use super::super::connect::EngineTime;
 use super::super::failure::{EngineFailure, QUICK, call};
 use super::guard::KillGuard;
 use super::{MARKER, classify};
@@ -30,8 +31,8 @@ pub(super) struct ExecCall {
     pub(super) client: bollard::Docker,
     pub(super) container_id: String,
     pub(super) exec_id: String,
-    /// Seconds since 1970 by the engine's clock, for a look at its events.
-    pub(super) started_at: i64,
+    /// By the engine's clock, for a look at its events.
+    pub(super) started_at: EngineTime,
 }
 
 /// A started exec and its streams.
@@ -54,6 +55,16 @@ pub(super) enum Refusal {
     Start(StartProblem, String),
     /// The engine or the state of the sandbox is in the way.
     Engine(EngineFailure),
+}
+
+impl Refusal {
+    /// Says whether the command may run all the same, because the answer was lost.
+    pub(super) fn may_have_started(&self) -> bool {
+        match self {
+            Self::Start(..) | Self::Engine(EngineFailure::Refused { .. }) => false,
+            Self::Engine(_) => true,
+        }
+    }
 }
 
 /// What the engine is asked to run.
@@ -85,7 +96,7 @@ pub(super) async fn start(
         .await
         .map_err(|error| Refusal::Engine(EngineFailure::Transport { text: error.to_string() }))?;
     let has_input = config.attach_stdin == Some(true);
-    let started_at = engine.engine_now().epoch_seconds();
+    let started_at = engine.engine_now();
     let exec_id = call(QUICK, engine.client.create_exec(container_id, config)).await.map_err(refusal)?.id;
     guard.arm(&exec_id);
     let start = StartExecOptions { detach: false, tty: false, output_capacity: Some(READ_BYTES) };

@@ -1,0 +1,5 @@
+//! One file a command: what it does with the library, once its arguments are resolved.
+
+pub(super) mod bench;
+pub(super) mod doctor;
+pub(super) mod run;
