@@ -12,10 +12,10 @@ use crate::error::SandboxReason;
 use crate::spec::StartProblem;
 
 use super::super::DockerProvider;
+use super::super::connect::EngineTime;
 use super::super::failure::EngineFailure;
 use super::super::status::Looked;
 use super::UNREACHABLE;
-use super::start::ExecCall;
 
 /// How long the engine may take to notice that a container died after one of its commands was killed with it.
 const SETTLE: [Duration; 4] =
@@ -73,6 +73,18 @@ pub(super) async fn sandbox_problem(
     }
 }
 
+/// What is wrong with a sandbox that can run no command; None when nothing is.
+pub(super) async fn not_usable(
+    provider: &DockerProvider,
+    container_id: &str,
+) -> Option<(SandboxReason, String)> {
+    match provider.look(container_id).await {
+        Ok(Looked::Gone) => Some((SandboxReason::Removed, "the sandbox does not exist any more".to_owned())),
+        Ok(Looked::There(inspected)) => not_running(inspected.state.as_ref()),
+        Err(failure) => Some((UNREACHABLE, format!("the engine can't be reached: {failure}"))),
+    }
+}
+
 fn not_running(state: Option<&ContainerState>) -> Option<(SandboxReason, String)> {
     let state = state?;
     if state.paused == Some(true) {
@@ -90,11 +102,12 @@ fn not_running(state: Option<&ContainerState>) -> Option<(SandboxReason, String)
 /// After a command was killed with signal 9: says whether it died with its sandbox.
 pub(super) async fn sandbox_died(
     provider: &DockerProvider,
-    exec: &ExecCall,
+    container_id: &str,
+    started_at: EngineTime,
 ) -> Option<(SandboxReason, String)> {
     for pause in SETTLE {
         tokio::time::sleep(pause).await;
-        match provider.look(&exec.container_id).await {
+        match provider.look(container_id).await {
             Ok(Looked::Gone) => {
                 return Some((SandboxReason::Removed, "the sandbox was removed under the command".to_owned()));
             }
@@ -104,7 +117,7 @@ pub(super) async fn sandbox_died(
                     return None;
                 }
                 if let Some((reason, message)) = not_running(inspected.state.as_ref()) {
-                    let ran_out = events(provider, exec).await.main_process_ran_out_of_memory();
+                    let ran_out = events(provider, container_id, started_at).await.main_process_ran_out_of_memory();
                     return Some(if ran_out {
                         (SandboxReason::OomKilled, "the sandbox's main process was killed: out of memory".to_owned())
                     } else {
@@ -119,8 +132,12 @@ pub(super) async fn sandbox_died(
 }
 
 /// Explains an ordinary 137 of a living sandbox when the OOM killer was at work in it since the command began.
-pub(super) async fn oom_hint(provider: &DockerProvider, exec: &ExecCall) -> Option<String> {
-    events(provider, exec)
+pub(super) async fn oom_hint(
+    provider: &DockerProvider,
+    container_id: &str,
+    started_at: EngineTime,
+) -> Option<String> {
+    events(provider, container_id, started_at)
         .await
         .has_oom()
         .then(|| "the OOM killer was at work in this sandbox while the command ran".to_owned())
@@ -144,15 +161,15 @@ impl Events {
     }
 }
 
-async fn events(provider: &DockerProvider, exec: &ExecCall) -> Events {
+async fn events(provider: &DockerProvider, container_id: &str, started_at: EngineTime) -> Events {
     let Ok(engine) = provider.engine().await else { return Events::default() };
     let filters = HashMap::from([
-        ("container".to_owned(), vec![exec.container_id.clone()]),
+        ("container".to_owned(), vec![container_id.to_owned()]),
         ("event".to_owned(), ["oom", "die", "kill", "stop"].map(str::to_owned).to_vec()),
     ]);
     // A second before: the two clocks are a little apart. Not a moment after: the engine would wait for it.
     let options = EventsOptionsBuilder::new()
-        .since(&(exec.started_at.epoch_seconds() - 1).to_string())
+        .since(&(started_at.epoch_seconds() - 1).to_string())
         .until(&engine.engine_now().to_rfc3339())
         .filters(&filters)
         .build();

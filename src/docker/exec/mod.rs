@@ -4,7 +4,7 @@ mod classify;
 mod drive;
 mod guard;
 mod kill;
-mod output;
+pub(super) mod output;
 mod session;
 mod start;
 
@@ -18,6 +18,7 @@ use crate::error::{Error, ErrorKind, Operation, Result, SandboxReason};
 use crate::provider::ExecSession;
 use crate::spec::{Command, ExecOptions, ExecPath, ExecResult, ExecTimeout, SandboxId, StartProblem, Stdin};
 
+use super::connect::EngineTime;
 use super::config::OnTimeout;
 use super::lanes::Lane;
 use super::{DockerProvider, DockerRaw};
@@ -220,11 +221,11 @@ impl DockerProvider {
     async fn exited(&self, exec: &ExecCall, code: i64) -> ExecResult {
         let code = i32::try_from(code).unwrap_or(i32::MAX);
         if code == 137 {
-            if let Some((reason, message)) = classify::sandbox_died(self, exec).await {
+            if let Some((reason, message)) = classify::sandbox_died(self, &exec.container_id, exec.started_at).await {
                 return ExecResult::sandbox_failure(reason, message, ExecPath::Engine);
             }
             let mut result = ExecResult::new(code, ExecPath::Engine);
-            result.hint = classify::oom_hint(self, exec).await;
+            result.hint = classify::oom_hint(self, &exec.container_id, exec.started_at).await;
             return result;
         }
         ExecResult::new(code, ExecPath::Engine)
@@ -282,6 +283,20 @@ fn no_shell() -> ExecResult {
         "the image has no shell to run a shell line with; give the command as a list",
         ExecPath::Engine,
     )
+}
+
+/// What is wrong with a sandbox that can run no command; None when nothing is.
+pub(super) async fn not_usable(provider: &DockerProvider, container_id: &str) -> Option<(SandboxReason, String)> {
+    classify::not_usable(provider, container_id).await
+}
+
+/// Says whether a sandbox died since a command was started in it, and of what.
+pub(super) async fn died(
+    provider: &DockerProvider,
+    container_id: &str,
+    started_at: EngineTime,
+) -> Option<(SandboxReason, String)> {
+    classify::sandbox_died(provider, container_id, started_at).await
 }
 
 /// What an exec error says when the engine is gone.

@@ -17,24 +17,24 @@ const CHUNKS: usize = 16;
 
 /// Both output streams of one command. Nothing is shared between them: each has its own sink and its own decoder.
 #[derive(Debug, Clone)]
-pub(super) struct Outputs {
-    pub(super) stdout: Sink,
-    pub(super) stderr: Sink,
+pub(in crate::docker) struct Outputs {
+    pub(in crate::docker) stdout: Sink,
+    pub(in crate::docker) stderr: Sink,
 }
 
 /// A chunk that must wait until the reader of a taken stream has room.
-pub(super) struct Pending {
+pub(in crate::docker) struct Pending {
     reader: mpsc::Sender<Bytes>,
     chunk: Bytes,
 }
 
 impl Outputs {
-    pub(super) fn capturing(cap_bytes: usize) -> Self {
+    pub(in crate::docker) fn capturing(cap_bytes: usize) -> Self {
         Self { stdout: Sink::new(cap_bytes), stderr: Sink::new(cap_bytes) }
     }
 
     /// Takes in a chunk; gives back what must wait.
-    pub(super) fn push(&self, chunk: LogOutput) -> Option<Pending> {
+    pub(in crate::docker) fn push(&self, chunk: LogOutput) -> Option<Pending> {
         match chunk {
             LogOutput::StdErr { message } => self.stderr.push(message),
             LogOutput::StdOut { message } | LogOutput::Console { message } => self.stdout.push(message),
@@ -43,14 +43,14 @@ impl Outputs {
     }
 
     /// Ends both streams for their readers and gives what was kept of those that were not taken.
-    pub(super) fn finish(&self) -> (CapturedOutput, CapturedOutput) {
+    pub(in crate::docker) fn finish(&self) -> (CapturedOutput, CapturedOutput) {
         (self.stdout.finish(), self.stderr.finish())
     }
 }
 
 /// Hands a waiting chunk over. Dropping the future keeps it waiting. A reader that is gone loses its output; the
 /// command goes on.
-pub(super) async fn deliver(pending: &mut Option<Pending>) {
+pub(in crate::docker) async fn deliver(pending: &mut Option<Pending>) {
     let Some(waiting) = pending.as_ref() else {
         return std::future::pending().await;
     };
@@ -62,7 +62,7 @@ pub(super) async fn deliver(pending: &mut Option<Pending>) {
 
 /// The destination of one stream. Clones share it.
 #[derive(Debug, Clone)]
-pub(super) struct Sink(Arc<Mutex<State>>);
+pub(in crate::docker) struct Sink(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 enum State {
@@ -76,7 +76,7 @@ impl Sink {
         Self(Arc::new(Mutex::new(State::Kept(Capture::new(cap_bytes)))))
     }
 
-    fn push(&self, chunk: Bytes) -> Option<Pending> {
+    pub(in crate::docker) fn push(&self, chunk: Bytes) -> Option<Pending> {
         match &mut *self.state() {
             State::Kept(capture) => {
                 capture.push(&chunk);
@@ -88,7 +88,7 @@ impl Sink {
     }
 
     /// Hands the stream to a reader, which first gets what was kept until now. None when it was taken before.
-    pub(super) fn take(&self) -> Option<Box<dyn AsyncRead + Send + Unpin>> {
+    pub(in crate::docker) fn take(&self) -> Option<Box<dyn AsyncRead + Send + Unpin>> {
         let mut state = self.state();
         let (kept, rest) = match &*state {
             State::Taken(_) => return None,
