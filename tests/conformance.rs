@@ -1,9 +1,11 @@
 //! The public conformance suite over every provider of the crate, and over providers with a fault, on which it must
 //! fail. Each case is a test with a name of its own: `docker::exec::exit_codes_are_exact`.
 
-mod common;
+#![expect(clippy::print_stderr, reason = "what is left is told after the tests")]
+
 #[path = "common/broken.rs"]
 mod broken;
+mod common;
 
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
@@ -23,9 +25,20 @@ const AT_ONCE: usize = 4;
 /// The faults, each with a case that must find it.
 const FAULTS: [(Fault, &str, &str); 3] = [
     (Fault::DropsStderr, "drops_stderr", "output::streams_are_apart"),
-    (Fault::LosesTheExitCode, "loses_the_exit_code", "exec::exit_codes_are_exact"),
-    (Fault::IgnoresCwd, "ignores_cwd", "exec::the_directory_of_the_call_is_used"),
+    (
+        Fault::LosesTheExitCode,
+        "loses_the_exit_code",
+        "exec::exit_codes_are_exact",
+    ),
+    (
+        Fault::IgnoresCwd,
+        "ignores_cwd",
+        "exec::the_directory_of_the_call_is_used",
+    ),
 ];
+
+/// The themes about commands: all that a fault in a command can show in. The long run takes every theme.
+const COMMAND_THEMES: [&str; 5] = ["exec", "environment", "output", "start_failures", "spawn"];
 
 /// Where the cases run.
 #[derive(Clone, Copy)]
@@ -35,9 +48,16 @@ struct Subject {
     server: &'static str,
 }
 
-const BUSYBOX: Subject = Subject { name: "docker", image: common::BUSYBOX, server: "httpd -f -p {port}" };
-const DEBIAN: Subject =
-    Subject { name: "docker-debian", image: common::DEBIAN, server: "python3 -m http.server {port}" };
+const BUSYBOX: Subject = Subject {
+    name: "docker",
+    image: common::BUSYBOX,
+    server: "httpd -f -p {port}",
+};
+const DEBIAN: Subject = Subject {
+    name: "docker-debian",
+    image: common::DEBIAN,
+    server: "python3 -m http.server {port}",
+};
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
@@ -51,7 +71,11 @@ fn main() -> ExitCode {
     let listed_only = arguments.list;
     let conclusion = libtest_mimic::run(&arguments, trials);
     if listed_only || !nothing_is_left() || conclusion.has_failed() {
-        return if listed_only { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+        return if listed_only {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        };
     }
     ExitCode::SUCCESS
 }
@@ -67,9 +91,13 @@ fn docker() -> Result<Arc<DockerProvider>, String> {
     PROVIDER
         .get_or_init(|| {
             let mut config = DockerConfig::default();
-            config.default_metadata.insert(common::TEST_LABEL.to_owned(), common::run_label().to_owned());
+            config
+                .default_metadata
+                .insert(common::TEST_LABEL.to_owned(), common::run_label().to_owned());
             let connected = runtime().block_on(DockerProvider::connect(config));
-            connected.map(Arc::new).map_err(|error| format!("no engine answers: {}", error.report()))
+            connected
+                .map(Arc::new)
+                .map_err(|error| format!("no engine answers: {}", error.report()))
         })
         .clone()
 }
@@ -117,20 +145,31 @@ fn run(case: Case, subject: Subject) -> Result<Completion, Failed> {
 
 /// Runs the cases over a provider with a fault, and gives the names of those that fail.
 fn failing(fault: Fault, cases: Vec<Case>) -> Result<Vec<String>, String> {
-    let provider = Broken { inner: docker()?, fault };
+    let provider = Broken {
+        inner: docker()?,
+        fault,
+    };
     let context = context(BUSYBOX, Arc::new(provider));
-    let runs = cases.into_iter().filter(|case| case.skip(&context).is_none()).map(|case| {
-        let context = &context;
-        async move { case.run(context).await.err().map(|_| case.to_string()) }
-    });
-    let failed = runtime().block_on(futures::stream::iter(runs).buffer_unordered(AT_ONCE).collect::<Vec<_>>());
+    let runs = cases
+        .into_iter()
+        .filter(|case| case.skip(&context).is_none())
+        .map(|case| {
+            let context = &context;
+            async move { case.run(context).await.err().map(|_| case.to_string()) }
+        });
+    let failed = runtime().block_on(
+        futures::stream::iter(runs)
+            .buffer_unordered(AT_ONCE)
+            .collect::<Vec<_>>(),
+    );
     Ok(failed.into_iter().flatten().collect())
 }
 
 /// The suite must fail on a provider with this fault, at least in this case.
 fn broken_trial(fault: Fault, name: &str, finder: &'static str) -> Trial {
     Trial::ignorable_test(format!("broken::{name}"), move || {
-        let failed = match failing(fault, conformance::cases()) {
+        let themed = |case: &Case| common::long_tests_are_wanted() || COMMAND_THEMES.contains(&case.theme());
+        let failed = match failing(fault, conformance::cases().into_iter().filter(themed).collect()) {
             Ok(failed) => failed,
             Err(reason) if common::engine_is_required() => return Err(reason.into()),
             Err(reason) => return Ok(Completion::ignored_with(reason)),
@@ -138,7 +177,10 @@ fn broken_trial(fault: Fault, name: &str, finder: &'static str) -> Trial {
         if failed.iter().any(|case| case == finder) {
             return Ok(Completion::Completed);
         }
-        Err(format!("`{finder}` passes over a provider that has the fault {fault:?}; failed: {failed:?}").into())
+        Err(
+            format!("`{finder}` passes over a provider that has the fault {fault:?}; failed: {failed:?}")
+                .into(),
+        )
     })
 }
 
@@ -146,7 +188,9 @@ fn broken_trial(fault: Fault, name: &str, finder: &'static str) -> Trial {
 fn unbroken_trial() -> Trial {
     Trial::ignorable_test("broken::without_a_fault", || {
         let finders = FAULTS.map(|(_, _, case)| case);
-        let cases = conformance::cases().into_iter().filter(|case| finders.contains(&case.to_string().as_str()));
+        let cases = conformance::cases()
+            .into_iter()
+            .filter(|case| finders.contains(&case.to_string().as_str()));
         let cases: Vec<Case> = cases.collect();
         if cases.len() != finders.len() {
             return Err(format!("not all of {finders:?} are cases").into());

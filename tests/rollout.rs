@@ -65,7 +65,7 @@ async fn every_reward_is_right_and_a_patch_that_was_altered_is_noticed() {
         .unwrap();
     assert!(line.contains("WRONG, 1.0 is expected"), "{table}");
     assert!(
-        table.contains("\n1 rewards are wrong\nnothing is left on the engine\n"),
+        table.contains("\nwrong rewards: 1\nnothing is left on the engine\n"),
         "{table}"
     );
 }

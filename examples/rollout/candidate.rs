@@ -14,7 +14,8 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
-    /// Reads `expected.json` and finds the patch of each name in it.
+    /// Reads `expected.json` and finds the patch of each name in it. A name without a patch, a patch without a name
+    /// and an empty list are refused: with them "every reward is right" would say less than it seems to.
     pub(crate) fn read_all(folder: &Path) -> Result<Vec<Self>, Failure> {
         let file = folder.join("expected.json");
         let unreadable =
@@ -22,8 +23,22 @@ impl Candidate {
         let text = fs::read_to_string(&file).map_err(|error| unreadable(&error))?;
         let expected: BTreeMap<String, f64> =
             serde_json::from_str(&text).map_err(|error| unreadable(&error))?;
+        if expected.is_empty() {
+            return Err(format!("`{}` names no candidate", file.display()).into());
+        }
+        let patches = folder.join("patches");
+        for entry in fs::read_dir(&patches)? {
+            let path = entry?.path();
+            let name = path
+                .file_stem()
+                .and_then(|name| name.to_str())
+                .unwrap_or_default();
+            if !expected.contains_key(name) {
+                return Err(format!("`{}` has no expected reward", path.display()).into());
+            }
+        }
         let candidate = |(name, expected): (String, f64)| {
-            let patch = folder.join("patches").join(format!("{name}.patch"));
+            let patch = patches.join(format!("{name}.patch"));
             if patch.is_file() {
                 Ok(Self {
                     name,

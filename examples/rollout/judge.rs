@@ -14,8 +14,8 @@ use crate::candidate::Candidate;
 
 const PROJECT: &str = "/work";
 const RUNNER: &str = "/judge/run_tests.py";
-/// How long one run of the tests may take; they need a second.
-const TEST_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long one run of the tests may take; they need about a second.
+const TEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Judges candidates, each in a sandbox of its own.
 pub(crate) struct Judge {

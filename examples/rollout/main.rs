@@ -80,14 +80,10 @@ async fn run(options: Options) -> Result<ExitCode, Failure> {
         total(&judgements),
         judgements.len()
     );
-    println!(
-        "{}",
-        if wrong == 0 {
-            "every reward is right".to_owned()
-        } else {
-            format!("{wrong} rewards are wrong")
-        }
-    );
+    match wrong {
+        0 => println!("every reward is right"),
+        wrong => println!("wrong rewards: {wrong}"),
+    }
     match left.as_slice() {
         [] => println!("nothing is left on the engine"),
         left => println!("left on the engine: {}", left.join(", ")),

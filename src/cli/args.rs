@@ -1,6 +1,6 @@
 //! What can be typed, as plain data. The only file that knows clap.
 
-use clap::{ArgAction, ArgGroup, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 
 use super::units::{ByteSize, TimeLimit, Transfer, parse_cpus};
 
@@ -53,19 +53,63 @@ pub(super) struct GlobalArgs {
 pub(super) enum CommandArgs {
     /// Run one command in a throw-away sandbox
     Run(Box<RunArgs>),
+    /// Make a sandbox that stays, and print its id
+    Create(Box<SandboxArgs>),
+    /// Run a command in a sandbox that is there
+    Exec(ExecArgs),
+    /// Remove sandboxes
+    Rm(RmArgs),
     /// Say which engine is reached, how, and what it lacks
     Doctor,
     /// Measure this library against the same raw engine calls
     Bench(BenchArgs),
 }
 
+const EXIT_CODES: &str = "The exit code is the command's; 124: it ran out of time, 125: no sandbox, \
+                          126 or 127: it could not be started, 2: wrong usage.";
+
 #[derive(Debug, clap::Args)]
-#[command(
-    group = ArgGroup::new("what").required(true).args(["shell", "command"]),
-    after_help = "The exit code is the command's; 124: it ran out of time, 125: no sandbox, \
-                  126 or 127: it could not be started, 2: wrong usage."
-)]
+#[command(after_help = EXIT_CODES)]
 pub(super) struct RunArgs {
+    #[command(flatten)]
+    pub(super) sandbox: SandboxArgs,
+    #[command(flatten)]
+    pub(super) program: ProgramArgs,
+    /// Copy out of the sandbox after the command has ended, also when it failed [repeatable]
+    #[arg(long, value_name = "SRC:DST")]
+    pub(super) download: Vec<Transfer>,
+    /// Leave the sandbox and say its id
+    #[arg(long)]
+    pub(super) keep: bool,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXIT_CODES)]
+pub(super) struct ExecArgs {
+    /// The id of the sandbox
+    #[arg(value_name = "ID")]
+    pub(super) id: String,
+    /// A variable; without a value that of this process [repeatable]
+    // Read by `resolve`: clap repeats a value that it can't read, and this one may be a secret.
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    pub(super) env: Vec<String>,
+    /// The directory to run in
+    #[arg(long, value_name = "DIR")]
+    pub(super) workdir: Option<String>,
+    #[command(flatten)]
+    pub(super) program: ProgramArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct RmArgs {
+    /// The ids of the sandboxes
+    #[arg(value_name = "ID", required = true)]
+    pub(super) ids: Vec<String>,
+}
+
+/// What a sandbox should be.
+#[derive(Debug, clap::Args)]
+pub(super) struct SandboxArgs {
     /// The image to make the sandbox from
     #[arg(long, value_name = "REF")]
     pub(super) image: Option<String>,
@@ -76,12 +120,6 @@ pub(super) struct RunArgs {
     /// The directory to run in
     #[arg(long, value_name = "DIR")]
     pub(super) workdir: Option<String>,
-    /// The user to run as: a name or number, or user:group
-    #[arg(long, value_name = "USER")]
-    pub(super) user: Option<String>,
-    /// How long the command may run, as in 30s or 1m30s; `none` for no limit [default: 180s]
-    #[arg(long, value_name = "DURATION")]
-    pub(super) timeout: Option<TimeLimit>,
     /// Processor cores; fractions are allowed
     #[arg(long, value_name = "N", value_parser = parse_cpus)]
     pub(super) cpus: Option<f64>,
@@ -97,27 +135,40 @@ pub(super) struct RunArgs {
     /// A set of restrictions
     #[arg(long, value_enum)]
     pub(super) preset: Option<PresetArg>,
-    /// Copy into the sandbox before the command runs [repeatable]
+    /// Copy into the sandbox once it is ready [repeatable]
     #[arg(long, value_name = "SRC:DST")]
     pub(super) upload: Vec<Transfer>,
-    /// Copy out of the sandbox after the command has ended, also when it failed [repeatable]
-    #[arg(long, value_name = "SRC:DST")]
-    pub(super) download: Vec<Transfer>,
     /// A TCP port that the sandbox offers, published on this machine [repeatable]
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) port: Vec<u16>,
     /// When the image is pulled [default: missing]
     #[arg(long, value_enum)]
     pub(super) pull: Option<PullArg>,
+}
+
+/// What to run, and how.
+#[derive(Debug, clap::Args)]
+pub(super) struct ProgramArgs {
+    /// The user to run as: a name or number, or user:group
+    #[arg(long, value_name = "USER")]
+    pub(super) user: Option<String>,
+    /// How long the command may run, as in 30s or 1m30s; `none` for no limit [default: 180s]
+    #[arg(long, value_name = "DURATION")]
+    pub(super) timeout: Option<TimeLimit>,
     /// Give the command this process's standard input
     #[arg(long)]
     pub(super) stdin: bool,
     /// How the command is run
     #[arg(long, value_enum, default_value_t = ExecPathArg::Auto)]
     pub(super) exec_path: ExecPathArg,
-    /// Leave the sandbox and say its id
-    #[arg(long)]
-    pub(super) keep: bool,
+    #[command(flatten)]
+    pub(super) what: WhatArgs,
+}
+
+/// The command: exactly one of both.
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+pub(super) struct WhatArgs {
     /// A line for the sandbox's shell
     #[arg(long, value_name = "LINE")]
     pub(super) shell: Option<String>,

@@ -10,6 +10,7 @@ mod logging;
 mod output;
 mod resolve;
 mod session;
+mod stream;
 mod units;
 
 use std::process::ExitCode;
@@ -59,6 +60,9 @@ fn run(action: Action) -> u8 {
 async fn dispatch(action: Action) -> u8 {
     let (outcome, failure) = match action {
         Action::Run(request) => (Box::pin(cmd::run::run(*request)).await, exit::SANDBOX),
+        Action::Create(request) => (Box::pin(cmd::create::run(*request)).await, exit::FAILURE),
+        Action::Exec(request) => (Box::pin(cmd::exec::run(*request)).await, exit::SANDBOX),
+        Action::Remove(request) => (Box::pin(cmd::remove::run(request)).await, exit::FAILURE),
         Action::Doctor(request) => (cmd::doctor::run(request).await, exit::FAILURE),
         Action::Bench(request) => (Box::pin(cmd::bench::run(request)).await, exit::FAILURE),
     };

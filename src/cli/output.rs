@@ -2,9 +2,10 @@
 
 mod engine;
 
+use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Write};
 
-use gym_sandbox::{CapturedOutput, Error, ExecResult};
+use gym_sandbox::{Error, ExecResult};
 use serde::Serialize;
 
 pub(super) use engine::{engine_line, engine_report};
@@ -45,21 +46,6 @@ pub(super) fn json(value: &impl Serialize) -> io::Result<()> {
     data(text.as_bytes())
 }
 
-/// Passes on what a command printed, byte for byte, each stream to its own, and says what is missing of it.
-pub(super) fn streams(result: &ExecResult) -> io::Result<()> {
-    write(
-        &mut io::stdout().lock(),
-        &[result.captured_stdout.head(), result.captured_stdout.tail()],
-    )?;
-    write(
-        &mut io::stderr().lock(),
-        &[result.captured_stderr.head(), result.captured_stderr.tail()],
-    )?;
-    gap("stdout", &result.captured_stdout);
-    gap("stderr", &result.captured_stderr);
-    Ok(())
-}
-
 /// Says why a command has no result of its own, and what may explain one.
 pub(super) fn explanation(result: &ExecResult) {
     for text in [&result.message, &result.hint].into_iter().flatten() {
@@ -67,14 +53,10 @@ pub(super) fn explanation(result: &ExecResult) {
     }
 }
 
-fn gap(name: &str, stream: &CapturedOutput) {
-    if stream.is_truncated() {
-        note(&format!(
-            "{} of {} bytes of {name} were not kept: they are missing after the first {}",
-            stream.missing_bytes(),
-            stream.total_bytes(),
-            stream.head().len()
-        ));
+/// Says where ports answer.
+pub(super) fn endpoints(endpoints: &BTreeMap<u16, String>) {
+    for (port, endpoint) in endpoints {
+        note(&format!("port {port} is at {endpoint}"));
     }
 }
 

@@ -1,24 +1,29 @@
 //! From what was typed to what is to be done. Refuses, by name, what this build cannot do. Does no engine I/O.
 
+mod program;
+mod sandbox;
+
 use std::path::PathBuf;
 
-use gym_sandbox::docker::{DockerConfig, Preset, PullPolicy};
-use gym_sandbox::{
-    Command, Error, ErrorKind, ExecOptions, ExecTimeout, Operation, Result, SandboxResources, SandboxSpec,
-};
+use gym_sandbox::docker::DockerConfig;
+use gym_sandbox::{Error, ErrorKind, ExecOptions, Operation, Result, SandboxSpec};
 
-use super::args::{
-    Args, BenchArgs, CommandArgs, ExecPathArg, GlobalArgs, PresetArg, ProviderArg, PullArg, RunArgs,
-};
+use super::args::{Args, BenchArgs, CommandArgs, ExecArgs, GlobalArgs, ProviderArg, RunArgs};
 use super::output::Format;
 use super::session::Afterwards;
-use super::units::{ByteSize, TimeLimit, Transfer, Variable};
+use super::units::Variable;
 
 /// What is to be done.
 #[derive(Debug)]
 pub(super) enum Action {
-    /// Run one command.
+    /// Run one command in a sandbox of its own.
     Run(Box<RunRequest>),
+    /// Make a sandbox that stays.
+    Create(Box<CreateRequest>),
+    /// Run a command in a sandbox that is there.
+    Exec(Box<ExecRequest>),
+    /// Remove sandboxes.
+    Remove(RemoveRequest),
     /// Look at the engine.
     Doctor(DoctorRequest),
     /// Measure.
@@ -28,14 +33,50 @@ pub(super) enum Action {
 /// One command in a sandbox of its own.
 #[derive(Debug)]
 pub(super) struct RunRequest {
-    pub(super) config: DockerConfig,
-    pub(super) spec: SandboxSpec,
-    pub(super) options: ExecOptions,
-    pub(super) input: Input,
-    pub(super) uploads: Vec<Upload>,
+    pub(super) sandbox: SandboxRequest,
+    pub(super) program: ProgramRequest,
     pub(super) downloads: Vec<Download>,
     pub(super) afterwards: Afterwards,
     pub(super) format: Format,
+}
+
+/// A sandbox that stays.
+#[derive(Debug)]
+pub(super) struct CreateRequest {
+    pub(super) sandbox: SandboxRequest,
+    pub(super) format: Format,
+}
+
+/// A command in a sandbox that is there.
+#[derive(Debug)]
+pub(super) struct ExecRequest {
+    pub(super) config: DockerConfig,
+    pub(super) id: String,
+    pub(super) program: ProgramRequest,
+    pub(super) format: Format,
+}
+
+/// Sandboxes to remove.
+#[derive(Debug)]
+pub(super) struct RemoveRequest {
+    pub(super) config: DockerConfig,
+    pub(super) ids: Vec<String>,
+    pub(super) format: Format,
+}
+
+/// A sandbox and what is copied into it.
+#[derive(Debug)]
+pub(super) struct SandboxRequest {
+    pub(super) config: DockerConfig,
+    pub(super) spec: SandboxSpec,
+    pub(super) uploads: Vec<Upload>,
+}
+
+/// A command and where its standard input comes from.
+#[derive(Debug)]
+pub(super) struct ProgramRequest {
+    pub(super) options: ExecOptions,
+    pub(super) input: Input,
 }
 
 /// Where a command's standard input comes from.
@@ -103,6 +144,16 @@ pub(super) fn resolve(args: Args) -> Result<Action> {
     let format = if global.json { Format::Json } else { Format::Text };
     Ok(match command {
         CommandArgs::Run(args) => Action::Run(Box::new(run_request(*args, config, format)?)),
+        CommandArgs::Create(args) => {
+            let sandbox = sandbox::request(*args, config)?;
+            Action::Create(Box::new(CreateRequest { sandbox, format }))
+        }
+        CommandArgs::Exec(args) => Action::Exec(Box::new(exec_request(args, config, format)?)),
+        CommandArgs::Rm(args) => Action::Remove(RemoveRequest {
+            config,
+            ids: args.ids,
+            format,
+        }),
         CommandArgs::Doctor => Action::Doctor(DoctorRequest { config, format }),
         CommandArgs::Bench(BenchArgs { rows, quick, image }) => Action::Bench(BenchRequest {
             config,
@@ -120,20 +171,14 @@ fn engine_config(global: &GlobalArgs) -> DockerConfig {
     config
 }
 
-fn run_request(args: RunArgs, mut config: DockerConfig, format: Format) -> Result<RunRequest> {
-    if matches!(args.exec_path, ExecPathArg::Agent) {
-        return Err(missing(
-            "--exec-path agent needs the resident agent",
-            "use `--exec-path engine`, or leave it out",
-        ));
-    }
-    create_config(&args, &mut config);
+fn run_request(args: RunArgs, config: DockerConfig, format: Format) -> Result<RunRequest> {
+    let download = |transfer: super::units::Transfer| Download {
+        remote: transfer.source,
+        local: transfer.target.into(),
+    };
     Ok(RunRequest {
-        config,
-        spec: spec(&args)?,
-        options: exec_options(&args),
-        input: if args.stdin { Input::Process } else { Input::Empty },
-        uploads: args.upload.into_iter().map(upload).collect(),
+        program: program::request(args.program)?,
+        sandbox: sandbox::request(args.sandbox, config)?,
         downloads: args.download.into_iter().map(download).collect(),
         afterwards: if args.keep {
             Afterwards::Keep
@@ -144,47 +189,35 @@ fn run_request(args: RunArgs, mut config: DockerConfig, format: Format) -> Resul
     })
 }
 
-fn create_config(args: &RunArgs, config: &mut DockerConfig) {
-    config.create.network.clone_from(&args.network);
-    config.create.pids_limit = args.pids;
-    if let Some(preset) = args.preset {
-        config.create.preset = match preset {
-            PresetArg::Compat => Preset::Compat,
-            PresetArg::Hardened => Preset::Hardened,
-        };
+fn exec_request(args: ExecArgs, config: DockerConfig, format: Format) -> Result<ExecRequest> {
+    let mut program = program::request(args.program)?;
+    if let Some(workdir) = args.workdir {
+        program.options = program.options.with_cwd(workdir);
     }
-    if let Some(pull) = args.pull {
-        config.create.pull_policy = match pull {
-            PullArg::Missing => PullPolicy::Missing,
-            PullArg::Always => PullPolicy::Always,
-            PullArg::Never => PullPolicy::Never,
-        };
-    }
+    program.options.env.extend(variables(&args.env)?);
+    Ok(ExecRequest {
+        config,
+        id: args.id,
+        program,
+        format,
+    })
 }
 
-fn spec(args: &RunArgs) -> Result<SandboxSpec> {
-    let image = args.image.as_deref().ok_or_else(|| {
-        Error::invalid(Operation::Configure, "no image is given").with_hint("name one with `--image REF`")
-    })?;
-    let mut spec = SandboxSpec::new(image)
-        .with_ports(args.port.iter().copied())?
-        .with_resources(resources(args.cpus, args.memory)?);
-    if let Some(workdir) = &args.workdir {
-        spec = spec.with_workdir(workdir);
-    }
-    for text in &args.env {
+/// The variables that were given, in order; those that this process was to have and has not are left out.
+fn variables(given: &[String]) -> Result<Vec<(String, String)>> {
+    let mut variables = Vec::with_capacity(given.len());
+    for text in given {
         let variable: Variable = text
             .parse()
             .map_err(|problem: String| Error::invalid(Operation::Configure, format!("--env: {problem}")))?;
-        if let Some(value) = variable_value(&variable)? {
-            spec = spec.with_env(&variable.name, value);
+        if let Some(value) = value_of(&variable)? {
+            variables.push((variable.name, value));
         }
     }
-    Ok(spec)
+    Ok(variables)
 }
 
-/// The value that was given, else that of this process. None where it has none: then the variable is left out.
-fn variable_value(variable: &Variable) -> Result<Option<String>> {
+fn value_of(variable: &Variable) -> Result<Option<String>> {
     if let Some(value) = &variable.value {
         return Ok(Some(value.clone()));
     }
@@ -201,55 +234,6 @@ fn variable_value(variable: &Variable) -> Result<Option<String>> {
     }
 }
 
-fn resources(cpus: Option<f64>, memory: Option<ByteSize>) -> Result<SandboxResources> {
-    let mut resources = SandboxResources::default();
-    if let Some(cpus) = cpus {
-        resources = resources.with_cpu(cpus);
-    }
-    if let Some(memory) = memory {
-        let mebibytes = memory.mebibytes().ok_or_else(|| {
-            Error::invalid(
-                Operation::Configure,
-                format!("--memory of {} bytes is not a whole number of MiB", memory.0),
-            )
-            .with_hint("give a size in `m` or `g`, as in `512m`")
-        })?;
-        resources = resources.with_memory_mib(mebibytes);
-    }
-    Ok(resources)
-}
-
-fn exec_options(args: &RunArgs) -> ExecOptions {
-    let command = match &args.shell {
-        Some(line) => Command::Shell(line.clone()),
-        None => Command::Argv(args.command.clone()),
-    };
-    let timeout = match args.timeout {
-        None => ExecTimeout::Default,
-        Some(TimeLimit::Never) => ExecTimeout::Never,
-        Some(TimeLimit::After(limit)) => ExecTimeout::After(limit),
-    };
-    let options = ExecOptions::new(command).with_timeout(timeout);
-    match &args.user {
-        Some(user) => options.with_user(user.as_str()),
-        None => options,
-    }
-}
-
-fn upload(transfer: Transfer) -> Upload {
-    Upload {
-        local: transfer.source.into(),
-        remote: transfer.target,
-    }
-}
-
-fn download(transfer: Transfer) -> Download {
-    Download {
-        remote: transfer.source,
-        local: transfer.target.into(),
-    }
-}
-
 fn missing(what: &str, instead: &'static str) -> Error {
     Error::new(
         ErrorKind::Unsupported,
@@ -260,146 +244,4 @@ fn missing(what: &str, instead: &'static str) -> Error {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::super::args::parse_from;
-    use super::*;
-
-    fn typed(arguments: &[&str]) -> Result<Action> {
-        resolve(parse_from(&[&["gym-sandbox"], arguments].concat()))
-    }
-
-    fn run(arguments: &[&str]) -> RunRequest {
-        match typed(arguments) {
-            Ok(Action::Run(request)) => *request,
-            other => panic!("not a run: {other:?}"),
-        }
-    }
-
-    #[test]
-    fn a_plain_run_has_the_library_s_defaults() {
-        let request = run(&["run", "--image", "i", "--", "true"]);
-        assert_eq!(request.config, DockerConfig::default());
-        assert_eq!(request.spec, SandboxSpec::new("i"));
-        assert_eq!(request.options.command, Command::from(["true"]));
-        assert_eq!(request.options.timeout, ExecTimeout::Default);
-        assert_eq!(request.input, Input::Empty);
-        assert_eq!(request.afterwards, Afterwards::Remove);
-        assert_eq!(request.format, Format::Text);
-    }
-
-    #[test]
-    fn every_option_of_a_run_arrives() {
-        let request = run(&[
-            "--host",
-            "unix:///x",
-            "--json",
-            "run",
-            "--image",
-            "i",
-            "--env",
-            "A=1",
-            "--env",
-            "NOT_SET_ANYWHERE",
-            "--workdir",
-            "/w",
-            "--user",
-            "u:g",
-            "--timeout",
-            "1m30s",
-            "--cpus",
-            "0.5",
-            "--memory",
-            "512m",
-            "--pids",
-            "9",
-            "--network",
-            "none",
-            "--preset",
-            "hardened",
-            "--upload",
-            "a:/b",
-            "--download",
-            "/c:d",
-            "--port",
-            "80",
-            "--port",
-            "81",
-            "--pull",
-            "never",
-            "--stdin",
-            "--exec-path",
-            "engine",
-            "--keep",
-            "--shell",
-            "echo x",
-        ]);
-        assert_eq!(request.config.host.as_deref(), Some("unix:///x"));
-        assert_eq!(request.config.create.network.as_deref(), Some("none"));
-        assert_eq!(request.config.create.pids_limit, Some(9));
-        assert_eq!(request.config.create.preset, Preset::Hardened);
-        assert_eq!(request.config.create.pull_policy, PullPolicy::Never);
-        let expected = SandboxSpec::new("i")
-            .with_env("A", "1")
-            .with_workdir("/w")
-            .with_resources(SandboxResources::default().with_cpu(0.5).with_memory_mib(512))
-            .with_ports([80, 81])
-            .unwrap();
-        assert_eq!(request.spec, expected);
-        assert_eq!(request.options.command, Command::Shell("echo x".to_owned()));
-        assert_eq!(request.options.user, Some("u:g".into()));
-        assert_eq!(
-            request.options.timeout,
-            ExecTimeout::After(Duration::from_secs(90))
-        );
-        assert_eq!(request.input, Input::Process);
-        assert_eq!(
-            request.uploads,
-            [Upload {
-                local: "a".into(),
-                remote: "/b".into()
-            }]
-        );
-        assert_eq!(
-            request.downloads,
-            [Download {
-                remote: "/c".into(),
-                local: "d".into()
-            }]
-        );
-        assert_eq!(request.afterwards, Afterwards::Keep);
-        assert_eq!(request.format, Format::Json);
-    }
-
-    #[test]
-    fn what_this_build_lacks_is_refused_by_name() {
-        for (arguments, name) in [
-            (&["--provider", "local", "doctor"][..], "--provider local"),
-            (
-                &["run", "--image", "i", "--exec-path", "agent", "--", "x"],
-                "--exec-path agent",
-            ),
-        ] {
-            let error = typed(arguments).unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Unsupported);
-            assert!(error.to_string().contains(name), "{error}");
-            assert!(error.hint().is_some());
-        }
-    }
-
-    #[test]
-    fn what_can_t_be_honoured_exactly_is_refused() {
-        for arguments in [
-            &["run", "--", "x"][..],
-            &["run", "--image", "i", "--memory", "1000k", "--", "x"],
-            &["run", "--image", "i", "--port", "80", "--port", "80", "--", "x"],
-        ] {
-            assert_eq!(
-                typed(arguments).unwrap_err().kind(),
-                ErrorKind::InvalidArgument,
-                "{arguments:?}"
-            );
-        }
-    }
-}
+mod tests;

@@ -64,6 +64,18 @@ pub(super) async fn with_sandbox<T>(
     }
 }
 
+/// Does the work until it ends or a signal ends it; then it is dropped.
+///
+/// # Errors
+/// That of the work.
+pub(super) async fn until_interrupted<T>(work: impl Future<Output = Result<T>>) -> Result<Outcome<T>> {
+    let mut interrupts = Interrupts::listen()?;
+    tokio::select! {
+        outcome = work => outcome.map(Outcome::Ended),
+        interrupt = interrupts.next() => Ok(Outcome::Interrupted(interrupt)),
+    }
+}
+
 /// Runs what may block, such as a write to a pipe that nobody reads, without holding the others up.
 pub(super) async fn blocking(work: impl FnOnce() -> std::io::Result<()> + Send + 'static) -> Result<()> {
     let failed = |text| Error::new(ErrorKind::Io, Operation::Exec, text);

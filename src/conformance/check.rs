@@ -48,6 +48,10 @@ impl From<std::io::Error> for Failure {
 }
 
 /// Fails the case unless the two are equal.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "calls read better without borrows everywhere"
+)]
 pub(super) fn equal<T: PartialEq<U> + fmt::Debug, U: fmt::Debug>(what: &str, is: T, must_be: U) -> Outcome {
     if is == must_be {
         Ok(())

@@ -155,6 +155,18 @@ impl Context {
         Ok(result.stdout().unwrap_or_default())
     }
 
+    /// The command lines of running processes that hold a pattern. The pattern must not match its own text, as
+    /// `sleep 9[9]` does not.
+    pub(super) async fn processes(
+        &self,
+        handle: &SandboxHandle,
+        pattern: &str,
+    ) -> std::result::Result<String, Failure> {
+        let line = "for file in /proc/[0-9]*/cmdline; do tr '\\000' ' ' < \"$file\"; echo; done 2>/dev/null";
+        self.stdout(handle, format!("{line} | grep '{pattern}'; true"))
+            .await
+    }
+
     /// Writes bytes to a file of the sandbox.
     pub(super) async fn write(&self, handle: &SandboxHandle, path: &str, bytes: &[u8]) -> Outcome {
         let local = tempfile::NamedTempFile::new()?;

@@ -84,7 +84,7 @@ pub async fn a_list_is_run_as_it_is(context: &Context) -> Outcome {
         "sh",
     ];
     argv.extend(arguments);
-    let expected: String = arguments.iter().map(|argument| format!("<{argument}>")).collect();
+    let expected = format!("<{}>", arguments.join("><"));
     equal("the arguments", context.stdout(&handle, argv).await?, expected)
 }
 

@@ -16,14 +16,14 @@ fn bytes(length: usize) -> Vec<u8> {
 pub async fn bytes_are_kept(context: &Context) -> Outcome {
     let handle = context.sandbox().await?;
     for length in [0, 1, 511, 512, 513, 65_536, 65_537, 1_048_576] {
-        let content = bytes(length);
-        context.write(&handle, "/tmp/file", &content).await?;
+        let planted = bytes(length);
+        context.write(&handle, "/tmp/file", &planted).await?;
         let counted = context.stdout(&handle, "wc -c < /tmp/file").await?;
         equal("the size inside", counted.trim(), length.to_string())?;
         equal_bytes(
             "what came back",
             &context.read(&handle, "/tmp/file").await?,
-            &content,
+            &planted,
         )?;
     }
     Ok(())
@@ -302,9 +302,9 @@ pub async fn transfers_at_once_are_apart(context: &Context) -> Outcome {
         let handle = &handle;
         async move {
             let path = format!("/tmp/at-once/{number}");
-            let content = bytes(number * 10_000);
-            context.write(handle, &path, &content).await?;
-            equal_bytes("what came back", &context.read(handle, &path).await?, &content)
+            let planted = bytes(number * 10_000);
+            context.write(handle, &path, &planted).await?;
+            equal_bytes("what came back", &context.read(handle, &path).await?, &planted)
         }
     });
     futures::future::try_join_all(transfers).await.map(|_| ())?;

@@ -41,6 +41,11 @@
 //!
 //! One file with its cases and the `cases!` line at its end, and one line in [`cases`].
 
+#![expect(
+    clippy::missing_errors_doc,
+    reason = "every case fails with what the provider did instead"
+)]
+
 mod case;
 mod check;
 mod context;
@@ -55,6 +60,7 @@ pub mod files;
 pub mod inspect;
 pub mod lifecycle;
 pub mod output;
+pub mod spawn;
 pub mod start_failures;
 pub mod stdin;
 pub mod timeout;
@@ -73,6 +79,7 @@ pub fn cases() -> Vec<Case> {
         stdin::cases(),
         start_failures::cases(),
         timeout::cases(),
+        spawn::cases(),
         files::cases(),
         directories::cases(),
         lifecycle::cases(),

@@ -197,3 +197,25 @@ fn differing_bytes_are_shown_where_they_differ() {
     );
     check::equal_bytes("x", b"ab", b"abc").unwrap_err();
 }
+
+#[test]
+fn every_public_case_function_is_listed() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/conformance");
+    let listed: HashSet<String> = cases().iter().map(ToString::to_string).collect();
+    let mut written = HashSet::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let theme = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        if path.extension().is_some_and(|extension| extension == "rs") {
+            for line in std::fs::read_to_string(&path).unwrap().lines() {
+                if let Some((name, _)) = line
+                    .strip_prefix("pub async fn ")
+                    .and_then(|rest| rest.split_once('('))
+                {
+                    written.insert(format!("{theme}::{name}"));
+                }
+            }
+        }
+    }
+    assert_eq!(written, listed);
+}

@@ -41,7 +41,9 @@ impl DockerProvider {
             (None, _) => shell::find(self, &container_id).await?,
         };
         let ports = exposed_ports(&inspected)?;
-        Ok(SandboxHandle::new(name, PROVIDER).with_ports(ports).with_raw(DockerRaw { container_id, shell }))
+        Ok(SandboxHandle::new(name, PROVIDER)
+            .with_ports(ports)
+            .with_raw(DockerRaw { container_id, shell }))
     }
 
     /// Removes a sandbox that this library made, in whatever state it is. Says whether it was there.
@@ -65,24 +67,38 @@ impl DockerProvider {
         let id = SandboxId::new(id)?;
         let looked = self.look(id.as_str()).await.map_err(|failure| {
             failure
-                .into_error(operation, "the engine did not describe the sandbox", ErrorKind::Internal)
+                .into_error(
+                    operation,
+                    "the engine did not describe the sandbox",
+                    ErrorKind::Internal,
+                )
                 .with_sandbox(&id)
         })?;
         let Looked::There(inspected) = looked else {
-            return Err(Error::new(ErrorKind::NotFound, operation, "there is no such sandbox").with_sandbox(&id));
+            return Err(
+                Error::new(ErrorKind::NotFound, operation, "there is no such sandbox").with_sandbox(&id),
+            );
         };
-        let labels = inspected.config.as_ref().and_then(|config| config.labels.as_ref());
+        let labels = inspected
+            .config
+            .as_ref()
+            .and_then(|config| config.labels.as_ref());
         if labels.is_some_and(|labels| labels.contains_key(LABEL)) {
             return Ok(*inspected);
         }
-        Err(Error::invalid(operation, "the container was not made by this library")
-            .with_sandbox(&id)
-            .with_hint("only containers with the label `gym-sandbox` are touched"))
+        Err(
+            Error::invalid(operation, "the container was not made by this library")
+                .with_sandbox(&id)
+                .with_hint("only containers with the label `gym-sandbox` are touched"),
+        )
     }
 }
 
 fn exposed_ports(inspected: &ContainerInspectResponse) -> Result<Ports> {
-    let bindings = inspected.host_config.as_ref().and_then(|config| config.port_bindings.as_ref());
+    let bindings = inspected
+        .host_config
+        .as_ref()
+        .and_then(|config| config.port_bindings.as_ref());
     let mut ports: Vec<u16> = bindings
         .into_iter()
         .flat_map(|bindings| bindings.keys())

@@ -47,9 +47,16 @@ impl DockerProvider {
 
     /// Kills the main process and with it everything in the container, which stays.
     pub(super) async fn kill_container(&self, container: &str) -> Result<(), EngineFailure> {
-        let engine =
-            self.engine().await.map_err(|error| EngineFailure::Transport { text: error.to_string() })?;
-        let killed = call(QUICK, engine.client.kill_container(container, None::<KillContainerOptions>)).await;
+        let engine = self.engine().await.map_err(|error| EngineFailure::Transport {
+            text: error.to_string(),
+        })?;
+        let killed = call(
+            QUICK,
+            engine
+                .client
+                .kill_container(container, None::<KillContainerOptions>),
+        )
+        .await;
         match killed {
             // Not running, or gone: there is nothing left to kill.
             Err(failure) if failure.is_status(409) || failure.is_status(404) => Ok(()),

@@ -219,7 +219,10 @@ const SECTIONS: [(&str, &[&str]); 4] = [
             "pull_policy",
         ],
     ),
-    ("exec", &["default_timeout_s", "concurrency", "exec_shell", "on_timeout"]),
+    (
+        "exec",
+        &["default_timeout_s", "concurrency", "exec_shell", "on_timeout"],
+    ),
     (
         "probe",
         &[

@@ -45,28 +45,21 @@ impl DockerProvider {
             .network_settings
             .and_then(|settings| settings.ports)
             .unwrap_or_default();
-        match binding(&ports, port, &self.reachable_host().await).map_err(named)? {
-            Some(url) => SandboxEndpoint::new(url).map_err(named),
-            None => {
-                let status = status_of(inspected.state.as_ref());
-                let (kind, why) = if matches!(status, SandboxStatus::Running | SandboxStatus::Paused) {
-                    (ErrorKind::NotFound, "")
-                } else {
-                    (
-                        ErrorKind::Sandbox(SandboxReason::NotRunning),
-                        "; the sandbox is not running",
-                    )
-                };
-                Err(named(
-                    Error::new(
-                        kind,
-                        Operation::Endpoint,
-                        format!("port {port} has no host binding{why}"),
-                    )
-                    .with_hint("a sandbox on network `none` publishes no ports"),
-                ))
-            }
+        if let Some(url) = binding(&ports, port, &self.reachable_host().await).map_err(named)? {
+            return SandboxEndpoint::new(url).map_err(named);
         }
+        let (kind, why) = match status_of(inspected.state.as_ref()) {
+            SandboxStatus::Running | SandboxStatus::Paused => (ErrorKind::NotFound, ""),
+            _ => (
+                ErrorKind::Sandbox(SandboxReason::NotRunning),
+                "; the sandbox is not running",
+            ),
+        };
+        let message = format!("port {port} has no host binding{why}");
+        Err(named(
+            Error::new(kind, Operation::Endpoint, message)
+                .with_hint("a sandbox on network `none` publishes no ports"),
+        ))
     }
 }
 

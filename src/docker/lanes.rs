@@ -43,7 +43,10 @@ impl Lanes {
 
     /// Waits for a slot. Dropping the future leaves the queue.
     pub(super) async fn slot(&self, lane: Lane) -> Result<OwnedSemaphorePermit> {
-        Arc::clone(self.lane(lane)).acquire_owned().await.map_err(|_| closed())
+        Arc::clone(self.lane(lane))
+            .acquire_owned()
+            .await
+            .map_err(|_| closed())
     }
 
     fn lane(&self, lane: Lane) -> &Arc<Semaphore> {

@@ -30,7 +30,9 @@ use async_trait::async_trait;
 use tokio::sync::OnceCell;
 
 use crate::error::{Operation, Result};
-use crate::provider::{EndpointProvider, FilesProvider, InspectProvider, Reaper, SandboxHandle, SandboxProvider, SpawnProvider};
+use crate::provider::{
+    EndpointProvider, FilesProvider, InspectProvider, Reaper, SandboxHandle, SandboxProvider, SpawnProvider,
+};
 use crate::spec::{
     ExecOptions, ExecResult, Mapping, SandboxDetail, SandboxEndpoint, SandboxId, SandboxSpec, SandboxStatus,
 };
@@ -92,7 +94,14 @@ impl DockerProvider {
     pub fn new(config: DockerConfig) -> Result<Self> {
         config.check()?;
         let lanes = Lanes::new(&config.lanes, config.exec.concurrency);
-        Ok(Self { shared: Arc::new(Shared { config, lanes, engine: OnceCell::new(), reaper: Reaper::new() }) })
+        Ok(Self {
+            shared: Arc::new(Shared {
+                config,
+                lanes,
+                engine: OnceCell::new(),
+                reaper: Reaper::new(),
+            }),
+        })
     }
 
     /// Makes a provider from the settings of a configuration block, without I/O.
@@ -117,7 +126,10 @@ impl DockerProvider {
 
     /// The engine, reached at the first call. A failure is not kept: the next call tries again.
     async fn engine(&self) -> Result<&Engine> {
-        self.shared.engine.get_or_try_init(|| connect::connect(self.shared.config.host.as_deref())).await
+        self.shared
+            .engine
+            .get_or_try_init(|| connect::connect(self.shared.config.host.as_deref()))
+            .await
     }
 
     fn config(&self) -> &DockerConfig {
@@ -150,12 +162,16 @@ impl SandboxProvider for DockerProvider {
 
     async fn upload_file(&self, handle: &SandboxHandle, local: &Path, remote: &str) -> Result<()> {
         let raw = handle.raw_for::<DockerRaw>(PROVIDER, Operation::Upload)?;
-        self.upload_path(raw, local, remote, archive::Accept::File).await.map_err(|error| error.with_sandbox(handle.sandbox_id()))
+        self.upload_path(raw, local, remote, archive::Accept::File)
+            .await
+            .map_err(|error| error.with_sandbox(handle.sandbox_id()))
     }
 
     async fn download_file(&self, handle: &SandboxHandle, remote: &str, local: &Path) -> Result<()> {
         let raw = handle.raw_for::<DockerRaw>(PROVIDER, Operation::Download)?;
-        self.download_path(raw, remote, local, archive::Accept::File).await.map_err(|error| error.with_sandbox(handle.sandbox_id()))
+        self.download_path(raw, remote, local, archive::Accept::File)
+            .await
+            .map_err(|error| error.with_sandbox(handle.sandbox_id()))
     }
 
     async fn status(&self, handle: &SandboxHandle) -> Result<SandboxStatus> {
@@ -165,7 +181,9 @@ impl SandboxProvider for DockerProvider {
 
     async fn close(&self, handle: &SandboxHandle) -> Result<()> {
         let raw = handle.raw_for::<DockerRaw>(PROVIDER, Operation::Close)?;
-        self.remove_container(&raw.container_id).await.map_err(|error| error.with_sandbox(handle.sandbox_id()))
+        self.remove_container(&raw.container_id)
+            .await
+            .map_err(|error| error.with_sandbox(handle.sandbox_id()))
     }
 
     async fn aclose(&self) -> Result<()> {
@@ -209,12 +227,16 @@ impl InspectProvider for DockerProvider {
 impl FilesProvider for DockerProvider {
     async fn upload(&self, handle: &SandboxHandle, local: &Path, remote: &str) -> Result<()> {
         let raw = handle.raw_for::<DockerRaw>(PROVIDER, Operation::Upload)?;
-        self.upload_path(raw, local, remote, archive::Accept::Any).await.map_err(|error| error.with_sandbox(handle.sandbox_id()))
+        self.upload_path(raw, local, remote, archive::Accept::Any)
+            .await
+            .map_err(|error| error.with_sandbox(handle.sandbox_id()))
     }
 
     async fn download(&self, handle: &SandboxHandle, remote: &str, local: &Path) -> Result<()> {
         let raw = handle.raw_for::<DockerRaw>(PROVIDER, Operation::Download)?;
-        self.download_path(raw, remote, local, archive::Accept::Any).await.map_err(|error| error.with_sandbox(handle.sandbox_id()))
+        self.download_path(raw, remote, local, archive::Accept::Any)
+            .await
+            .map_err(|error| error.with_sandbox(handle.sandbox_id()))
     }
 }
 

@@ -10,10 +10,7 @@ use super::{DockerProvider, DockerRaw};
 const PROBE: Duration = Duration::from_secs(30);
 
 /// `bash` where `sh` finds it, else `sh`; none where the image has no `sh`. Any other trouble means `sh`.
-pub(super) async fn find(
-    provider: &DockerProvider,
-    container_id: &str,
-) -> Result<Option<String>> {
+pub(super) async fn find(provider: &DockerProvider, container_id: &str) -> Result<Option<String>> {
     let id = SandboxId::new(container_id)?;
     let raw = DockerRaw {
         container_id: container_id.to_owned(),

@@ -138,8 +138,7 @@ impl AsyncSandbox {
         let started = {
             let mut state = self.state();
             match std::mem::replace(&mut *state, State::Stopped) {
-                State::Stopped => None,
-                State::New | State::Starting => None,
+                State::Stopped | State::New | State::Starting => None,
                 State::Started(started) | State::Stopping(started) => {
                     *state = State::Stopping(Arc::clone(&started));
                     Some(started)

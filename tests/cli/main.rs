@@ -6,8 +6,10 @@
     reason = "a test ends where it can't go on, and says why it was skipped"
 )]
 
+mod bench;
 mod doctor;
 mod files;
+mod kept;
 mod run;
 mod signals;
 mod support;

@@ -83,10 +83,10 @@ async fn an_argv_reaches_the_program_as_it_is() {
 #[tokio::test]
 async fn a_large_output_arrives_whole() {
     let _docker = engine_or_skip!();
-    let answer = Call::run(&["--shell", "head -c 5000000 /dev/zero"])
+    let answer = Call::run(&["--shell", "head -c 50000000 /dev/zero"])
         .clean_answer()
         .await;
-    assert_eq!((answer.code, answer.stdout.len()), (Some(0), 5_000_000));
+    assert_eq!((answer.code, answer.stdout.len()), (Some(0), 50_000_000));
 }
 
 #[tokio::test]

@@ -23,7 +23,7 @@ async fn the_version_is_data() {
 async fn help_is_data_and_names_every_command() {
     let (code, stdout, stderr) = call(&["--help"]).await;
     assert_eq!((code, stderr.as_str()), (Some(0), ""));
-    for command in ["run", "doctor", "bench"] {
+    for command in ["run", "create", "exec", "rm", "doctor", "bench"] {
         assert!(stdout.contains(&format!("\n  {command} ")), "{stdout}");
     }
 }
@@ -91,6 +91,11 @@ async fn wrong_usage_is_2_and_leaves_standard_output_empty() {
             "[possible values: missing, always, never]",
         ),
         (&["run", "--", "true"], "no image is given"),
+        (&["create"], "no image is given"),
+        (&["exec", "--", "true"], "required arguments were not provided"),
+        (&["exec", "some-id"], "required arguments were not provided"),
+        (&["rm"], "required arguments were not provided"),
+        (&["exec", "no/id", "--", "true"], "`no/id` is not a sandbox id"),
         (
             &["--provider", "zork", "doctor"],
             "[possible values: docker, local]",

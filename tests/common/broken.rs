@@ -6,7 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use gym_sandbox::provider::{EndpointProvider, FilesProvider, InspectProvider, SpawnProvider};
 use gym_sandbox::{
-    CapturedOutput, ExecOptions, ExecResult, Result, SandboxHandle, SandboxProvider, SandboxSpec, SandboxStatus,
+    CapturedOutput, ExecOptions, ExecResult, Result, SandboxHandle, SandboxProvider, SandboxSpec,
+    SandboxStatus,
 };
 
 /// What is wrong.

@@ -1,5 +1,6 @@
 //! What tests with a real engine share: a provider or a visible skip, and a guard that nothing is left.
 #![allow(dead_code, reason = "every test program uses another part of it")]
+#![allow(clippy::print_stderr, reason = "a skipped test says why")]
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,6 +27,11 @@ const SETTLE: Duration = Duration::from_secs(30);
 pub(crate) fn run_label() -> &'static str {
     static RUN: OnceLock<String> = OnceLock::new();
     RUN.get_or_init(|| format!("test-{}-{}", std::process::id(), uuid::Uuid::new_v4().simple()))
+}
+
+/// A spec of the busybox image.
+pub(crate) fn busybox() -> SandboxSpec {
+    SandboxSpec::new(BUSYBOX)
 }
 
 /// Says whether a test without an engine is a failed one.
@@ -72,16 +78,16 @@ impl DockerTest {
     pub(crate) async fn connect(mut config: DockerConfig) -> Result<Self, String> {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let label = format!("{}-{}", run_label(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        config.default_metadata.insert(TEST_LABEL.to_owned(), label.clone());
+        config
+            .default_metadata
+            .insert(TEST_LABEL.to_owned(), label.clone());
         let provider = DockerProvider::connect(config)
             .await
             .map_err(|error| format!("no engine answers: {}", error.report()))?;
-        Ok(Self { provider: Arc::new(provider), label })
-    }
-
-    /// A spec of the busybox image.
-    pub(crate) fn spec(&self) -> SandboxSpec {
-        SandboxSpec::new(BUSYBOX)
+        Ok(Self {
+            provider: Arc::new(provider),
+            label,
+        })
     }
 
     /// The value of [`TEST_LABEL`] on every sandbox of this test.
@@ -91,7 +97,9 @@ impl DockerTest {
 
     /// The containers of this test that exist now.
     pub(crate) async fn containers(&self) -> Vec<String> {
-        containers_with(TEST_LABEL, &self.label).await.expect("the engine lists its containers")
+        containers_with(TEST_LABEL, &self.label)
+            .await
+            .expect("the engine lists its containers")
     }
 }
 
@@ -145,7 +153,10 @@ pub(crate) async fn remove_leftovers(key: &str, value: &str) -> Result<Vec<Strin
 /// The names of all containers with a label, asked for beside the library.
 pub(crate) async fn containers_with(key: &str, value: &str) -> Result<Vec<String>, bollard::errors::Error> {
     let filters = HashMap::from([("label", vec![format!("{key}={value}")])]);
-    let options = ListContainersOptionsBuilder::new().all(true).filters(&filters).build();
+    let options = ListContainersOptionsBuilder::new()
+        .all(true)
+        .filters(&filters)
+        .build();
     let containers = client().await?.list_containers(Some(options)).await?;
     Ok(containers
         .into_iter()

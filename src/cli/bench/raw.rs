@@ -1,10 +1,9 @@
 //! The baseline: the same engine calls made directly, with nothing around them.
-//! The only file of the command that knows bollard; it knows nothing of the library but its error.
+//! The only file of the command that knows bollard; it knows nothing of the library.
 
 use bollard::Docker;
 use bollard::exec::{CreateExecOptions, StartExecOptions, StartExecResults};
 use futures::StreamExt;
-use gym_sandbox::{Error, ErrorKind, Operation, Result};
 
 /// The size of a read from an output stream.
 const READ_BYTES: usize = 64 * 1024;
@@ -15,19 +14,29 @@ pub(in crate::cli) struct RawEngine {
     docker: Docker,
 }
 
+/// Why the baseline failed.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::cli) enum RawError {
+    #[error("the baseline can't reach the engine at `{address}`")]
+    Connect {
+        address: String,
+        source: bollard::errors::Error,
+    },
+    #[error("a call of the baseline failed")]
+    Call(#[from] bollard::errors::Error),
+    #[error("the baseline's exec ended with exit code {0:?}")]
+    Exit(Option<i64>),
+}
+
 impl RawEngine {
     /// Connects to the engine at that address.
     ///
     /// # Errors
     /// The engine does not answer, or the address is of no known kind.
-    pub(in crate::cli) async fn connect(address: &str) -> Result<Self> {
-        let unreachable = |error: bollard::errors::Error| {
-            Error::new(
-                ErrorKind::Unavailable,
-                Operation::Connect,
-                format!("the baseline can't reach the engine at `{address}`"),
-            )
-            .with_source(error)
+    pub(in crate::cli) async fn connect(address: &str) -> Result<Self, RawError> {
+        let unreachable = |source| RawError::Connect {
+            address: address.to_owned(),
+            source,
         };
         let docker = Docker::connect_with_host(address).map_err(unreachable)?;
         let docker = docker.negotiate_version().await.map_err(unreachable)?;
@@ -38,22 +47,10 @@ impl RawEngine {
     ///
     /// # Errors
     /// A call failed, or the program did not exit with 0.
-    pub(in crate::cli) async fn exec(&self, container: &str, argv: &[&str]) -> Result<()> {
-        let code = self.exec_code(container, argv).await.map_err(|error| {
-            Error::new(
-                ErrorKind::Unavailable,
-                Operation::Exec,
-                "the baseline's exec failed",
-            )
-            .with_source(error)
-        })?;
-        match code {
+    pub(in crate::cli) async fn exec(&self, container: &str, argv: &[&str]) -> Result<(), RawError> {
+        match self.exec_code(container, argv).await? {
             Some(0) => Ok(()),
-            code => Err(Error::new(
-                ErrorKind::Internal,
-                Operation::Exec,
-                format!("the baseline's exec ended with exit code {code:?}"),
-            )),
+            code => Err(RawError::Exit(code)),
         }
     }
 

@@ -4,7 +4,7 @@ use futures::FutureExt;
 use gym_sandbox::{AsyncSandbox, Error, ErrorKind, ExecOptions, Operation, Result};
 use tokio::process::Command;
 
-use super::raw::RawEngine;
+use super::raw::{RawEngine, RawError};
 use super::sample::{Method, Plan};
 
 /// What the rows measure with: one sandbox, reached in several ways.
@@ -87,7 +87,13 @@ fn exec_true<'a>(context: &'a Context<'a>) -> Vec<Method<'a>> {
         },
         Method {
             name: "raw",
-            once: Box::new(|| context.raw.exec(&context.container, &ARGV).boxed()),
+            once: Box::new(|| {
+                async {
+                    let ended = context.raw.exec(&context.container, &ARGV).await;
+                    ended.map_err(|error| baseline_failed(Operation::Exec, error))
+                }
+                .boxed()
+            }),
         },
     ];
     if context.cli == DockerCli::Installed {
@@ -97,6 +103,11 @@ fn exec_true<'a>(context: &'a Context<'a>) -> Vec<Method<'a>> {
         });
     }
     methods
+}
+
+/// The command's error for one of the baseline.
+pub(in crate::cli) fn baseline_failed(operation: Operation, error: RawError) -> Error {
+    Error::new(ErrorKind::Unavailable, operation, "the baseline failed").with_source(error)
 }
 
 async fn docker_exec(context: &Context<'_>, argv: &[&str]) -> Result<()> {

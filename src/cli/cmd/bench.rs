@@ -8,7 +8,7 @@ use gym_sandbox::{AsyncSandbox, Error, ErrorKind, Operation, Result, SandboxSpec
 use crate::cli::bench::Machine;
 use crate::cli::bench::raw::RawEngine;
 use crate::cli::bench::report::{BenchReport, RowReport};
-use crate::cli::bench::rows::{Context, DockerCli, ROWS, Row};
+use crate::cli::bench::rows::{Context, DockerCli, ROWS, Row, baseline_failed};
 use crate::cli::bench::sample::{Plan, take};
 use crate::cli::exit;
 use crate::cli::output::{self, Format};
@@ -43,9 +43,12 @@ pub(in crate::cli) async fn run(request: BenchRequest) -> Result<u8> {
     let sandbox = AsyncSandbox::owning(Arc::new(provider)).with_spec(SandboxSpec::new(image));
     let address = engine.address.clone();
     let outcome = with_sandbox(sandbox, Afterwards::Remove, async |sandbox| {
+        let raw = RawEngine::connect(&address)
+            .await
+            .map_err(|error| baseline_failed(Operation::Connect, error))?;
         let context = Context {
             sandbox,
-            raw: RawEngine::connect(&address).await?,
+            raw,
             container: container(sandbox)?,
             address: address.clone(),
             cli: DockerCli::find().await,

@@ -1,22 +1,23 @@
 //! `run`: create, upload, run, download, remove.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use gym_sandbox::docker::DockerProvider;
-use gym_sandbox::{
-    AsyncSandbox, Error, ErrorKind, ExecOptions, ExecResult, Operation, PathProblem, Result, SandboxId, Value,
-};
+use gym_sandbox::{AsyncSandbox, Error, ExecOptions, ExecResult, Operation, Result, SandboxId, Value};
 
 use crate::cli::exit;
 use crate::cli::output::{self, Format};
-use crate::cli::resolve::{Download, Input, RunRequest, Upload};
+use crate::cli::resolve::{Download, RunRequest, SandboxRequest};
 use crate::cli::session::{Afterwards, Outcome, blocking, with_sandbox};
+use crate::cli::stream;
+
+use super::create::{Endpoints, check_sources, endpoints, upload};
+use super::exec::{json, options, unprintable};
 
 /// What is known at the end.
 struct Finished {
-    result: Arc<ExecResult>,
-    /// The first copy out of the sandbox that failed.
+    result: ExecResult,
+    /// The copies out of the sandbox: the first that failed, the others attached to it.
     download: Result<()>,
 }
 
@@ -26,36 +27,31 @@ struct Finished {
 /// What kept the command from being run, or its output from being had.
 pub(in crate::cli) async fn run(request: RunRequest) -> Result<u8> {
     let RunRequest {
-        config,
-        spec,
-        mut options,
-        input,
-        uploads,
+        sandbox: SandboxRequest {
+            config,
+            spec,
+            uploads,
+        },
+        program,
         downloads,
         afterwards,
         format,
     } = request;
     check_sources(&uploads)?;
+    let options = options(program)?;
     options.check(Operation::Exec)?;
-    if input == Input::Process {
-        options = options.with_stdin_reader(process_input()?);
-    }
     let provider = Arc::new(DockerProvider::new(config)?);
-    let ports = spec.ports().as_slice().to_vec();
+    let ports = spec.ports().clone();
     let sandbox = AsyncSandbox::owning(provider).with_spec(spec);
     let outcome = with_sandbox(sandbox, afterwards, async |sandbox| {
-        for Upload { local, remote } in &uploads {
-            sandbox.upload(local, remote).await?;
-        }
-        let extra = Extra {
+        upload(sandbox, &uploads).await?;
+        let beside = Beside {
             kept: kept(sandbox, afterwards),
             endpoints: endpoints(sandbox, &ports).await?,
         };
-        let result = run_command(sandbox, options, format, extra).await?;
-        Ok(Finished {
-            result,
-            download: copy_out(sandbox, &downloads).await,
-        })
+        let result = run_command(sandbox, options, format, beside).await?;
+        let download = copy_out(sandbox, &downloads).await;
+        Ok(Finished { result, download })
     })
     .await?;
     let Finished { result, download } = match outcome {
@@ -72,22 +68,10 @@ pub(in crate::cli) async fn run(request: RunRequest) -> Result<u8> {
     }
 }
 
-/// Refuses a copy of nothing before anything is made for it.
-fn check_sources(uploads: &[Upload]) -> Result<()> {
-    match uploads.iter().find(|upload| !upload.local.exists()) {
-        None => Ok(()),
-        Some(upload) => Err(Error::new(
-            ErrorKind::Path(PathProblem::NotFound),
-            Operation::Upload,
-            format!("`{}` does not exist on this machine", upload.local.display()),
-        )),
-    }
-}
-
 /// What a run says beside the command's result.
-struct Extra {
+struct Beside {
     kept: Option<SandboxId>,
-    endpoints: BTreeMap<u16, String>,
+    endpoints: Endpoints,
 }
 
 fn kept(sandbox: &AsyncSandbox, afterwards: Afterwards) -> Option<SandboxId> {
@@ -97,71 +81,49 @@ fn kept(sandbox: &AsyncSandbox, afterwards: Afterwards) -> Option<SandboxId> {
     }
 }
 
-async fn endpoints(sandbox: &AsyncSandbox, ports: &[u16]) -> Result<BTreeMap<u16, String>> {
-    let mut endpoints = BTreeMap::new();
-    for &port in ports {
-        endpoints.insert(port, sandbox.endpoint(port).await?.endpoint().to_owned());
-    }
-    Ok(endpoints)
-}
-
-/// Runs the command and prints what came of it. The one place that decides how output reaches this process.
+/// Runs the command and prints what comes of it.
 async fn run_command(
     sandbox: &AsyncSandbox,
     options: ExecOptions,
     format: Format,
-    extra: Extra,
-) -> Result<Arc<ExecResult>> {
-    if format == Format::Text {
-        // The command's streams are passed on byte for byte, so what is said beside them is said before or after.
-        for (port, endpoint) in &extra.endpoints {
-            output::note(&format!("port {port} is at {endpoint}"));
-        }
-        if let Some(id) = &extra.kept {
-            output::note(&format!("the sandbox is kept: {id}"));
-        }
-    }
-    let result = Arc::new(sandbox.exec_with(options).await?);
+    beside: Beside,
+) -> Result<ExecResult> {
     match format {
         Format::Json => {
-            let value = json(&result, &extra)?;
+            let result = sandbox.exec_with(options).await?;
+            let value = json_beside(&result, &beside)?;
             blocking(move || output::json(&value)).await?;
+            Ok(result)
         }
         Format::Text => {
-            let streams = Arc::clone(&result);
-            blocking(move || output::streams(&streams)).await?;
+            // The command's streams are passed on byte for byte, so what is said beside them is said before or after.
+            output::endpoints(&beside.endpoints);
+            if let Some(id) = &beside.kept {
+                output::note(&format!("the sandbox is kept: {id}"));
+            }
+            let result = stream::to_the_end(sandbox.spawn(options).await?).await?;
             output::explanation(&result);
+            Ok(result)
         }
     }
-    Ok(result)
 }
 
 /// The result's own fields, and those of this run that a script can't know otherwise.
-fn json(result: &ExecResult, extra: &Extra) -> Result<Value> {
-    let unprintable = |error| {
-        Error::new(
-            ErrorKind::Internal,
-            Operation::Exec,
-            "the result can't be written as JSON",
-        )
-        .with_source(error)
-    };
-    let mut value = serde_json::to_value(result).map_err(unprintable)?;
+fn json_beside(result: &ExecResult, beside: &Beside) -> Result<Value> {
+    let mut value = json(result)?;
     if let Some(object) = value.as_object_mut() {
-        if let Some(id) = &extra.kept {
+        if let Some(id) = &beside.kept {
             object.insert("sandbox_id".to_owned(), id.as_str().into());
         }
-        if !extra.endpoints.is_empty() {
-            object.insert(
-                "endpoints".to_owned(),
-                serde_json::to_value(&extra.endpoints).map_err(unprintable)?,
-            );
+        if !beside.endpoints.is_empty() {
+            let endpoints = serde_json::to_value(&beside.endpoints).map_err(unprintable)?;
+            object.insert("endpoints".to_owned(), endpoints);
         }
     }
     Ok(value)
 }
 
-/// Makes all copies that can be made, and gives the first error; the others are attached to it.
+/// Makes all copies that can be made.
 async fn copy_out(sandbox: &AsyncSandbox, downloads: &[Download]) -> Result<()> {
     let mut failed: Option<Error> = None;
     for Download { remote, local } in downloads {
@@ -173,14 +135,4 @@ async fn copy_out(sandbox: &AsyncSandbox, downloads: &[Download]) -> Result<()> 
         }
     }
     failed.map_or(Ok(()), Err)
-}
-
-/// This process's standard input as a stream. Its own descriptor, so that closing it closes no other.
-fn process_input() -> Result<tokio::fs::File> {
-    use std::os::fd::AsFd;
-
-    let descriptor = std::io::stdin().as_fd().try_clone_to_owned().map_err(|error| {
-        Error::new(ErrorKind::Io, Operation::Exec, "standard input can't be read").with_source(error)
-    })?;
-    Ok(tokio::fs::File::from_std(descriptor.into()))
 }

@@ -32,8 +32,16 @@ const CHUNKS: usize = 16;
 
 impl DockerProvider {
     /// Copies a local file or directory into a container.
-    pub(super) async fn upload_path(&self, raw: &DockerRaw, local: &Path, remote: &str, accept: Accept) -> Result<()> {
-        let metadata = tokio::fs::metadata(local).await.map_err(|error| local_error(Operation::Upload, local, error))?;
+    pub(super) async fn upload_path(
+        &self,
+        raw: &DockerRaw,
+        local: &Path,
+        remote: &str,
+        accept: Accept,
+    ) -> Result<()> {
+        let metadata = tokio::fs::metadata(local)
+            .await
+            .map_err(|error| local_error(Operation::Upload, local, error))?;
         if metadata.is_dir() && accept == Accept::File {
             return Err(path_error(
                 Operation::Upload,
@@ -55,7 +63,10 @@ impl DockerProvider {
         let entry = target.as_entry_name();
         let packing = tokio::task::spawn_blocking(move || pack::pack(&source, &entry, sender));
         // Full names below `/`: engines differ in how they follow links below another path (engine-facts S3).
-        let options = UploadToContainerOptionsBuilder::new().path("/").no_overwrite_dir_non_dir("true").build();
+        let options = UploadToContainerOptionsBuilder::new()
+            .path("/")
+            .no_overwrite_dir_non_dir("true")
+            .build();
         let body = futures::stream::unfold(receiver, |mut receiver| async {
             receiver.recv().await.map(|chunk| (chunk, receiver))
         });
@@ -69,7 +80,9 @@ impl DockerProvider {
         match (sent, packed) {
             (Ok(()), Ok(())) => Ok(()),
             // What the engine says is the cause when it hung up on the packer, and not when the packer gave up first.
-            (Err(error), Ok(()) | Err(pack::PackError::Cut)) => Err(remote::upload_error(&target, error.into())),
+            (Err(error), Ok(()) | Err(pack::PackError::Cut)) => {
+                Err(remote::upload_error(&target, error.into()))
+            }
             (_, Err(error)) => Err(error.into_error(local)),
         }
     }
@@ -105,10 +118,18 @@ impl DockerProvider {
         let into_directory = local.as_os_str().to_string_lossy().ends_with('/') || local.is_dir();
         let _slot = self.lanes().slot(Lane::Transfer).await?;
         let engine = self.engine().await?;
-        let options = DownloadFromContainerOptionsBuilder::new().path(source.as_str()).build();
-        let mut stream = engine.client.download_from_container(&raw.container_id, Some(options));
+        let options = DownloadFromContainerOptionsBuilder::new()
+            .path(source.as_str())
+            .build();
+        let mut stream = engine
+            .client
+            .download_from_container(&raw.container_id, Some(options));
         let (sender, receiver) = mpsc::channel(CHUNKS);
-        let plan = unpack::Plan { target: local.to_owned(), into_directory, accept };
+        let plan = unpack::Plan {
+            target: local.to_owned(),
+            into_directory,
+            accept,
+        };
         let remote_name = source.to_string();
         let unpacking = tokio::task::spawn_blocking(move || unpack::unpack(receiver, &plan, &remote_name));
         let mut failure = None;
@@ -155,16 +176,22 @@ pub(super) fn local_error(operation: Operation, path: &Path, error: std::io::Err
         Io::StorageFull => ErrorKind::ResourceExhausted(crate::error::Resource::Disk),
         _ => ErrorKind::Io,
     };
-    Error::new(kind, operation, format!("`{}` on this machine can't be used", path.display())).with_source(error)
+    Error::new(
+        kind,
+        operation,
+        format!("`{}` on this machine can't be used", path.display()),
+    )
+    .with_source(error)
 }
 
 fn file_name(local: &Path) -> Result<String> {
     let name: Option<PathBuf> = local.file_name().map(PathBuf::from);
-    name.and_then(|name| name.to_str().map(str::to_owned)).ok_or_else(|| {
-        path_error(
-            Operation::Upload,
-            PathProblem::NotServable,
-            format!("`{}` has no file name in UTF-8", local.display()),
-        )
-    })
+    name.and_then(|name| name.to_str().map(str::to_owned))
+        .ok_or_else(|| {
+            path_error(
+                Operation::Upload,
+                PathProblem::NotServable,
+                format!("`{}` has no file name in UTF-8", local.display()),
+            )
+        })
 }

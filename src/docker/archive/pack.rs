@@ -30,9 +30,16 @@ impl PackError {
             Self::Changed => path_error(
                 Operation::Upload,
                 PathProblem::Changed,
-                format!("a file of `{}` changed its size while it was read", local.display()),
+                format!(
+                    "a file of `{}` changed its size while it was read",
+                    local.display()
+                ),
             ),
-            Self::Cut => local_error(Operation::Upload, local, io::Error::from(io::ErrorKind::BrokenPipe)),
+            Self::Cut => local_error(
+                Operation::Upload,
+                local,
+                io::Error::from(io::ErrorKind::BrokenPipe),
+            ),
         }
     }
 }
@@ -45,13 +52,19 @@ pub(super) fn pack(source: &Path, entry: &str, sender: mpsc::Sender<Chunk>) -> R
     let packed = pack_into(source, entry, sender);
     if packed.is_err() {
         // An error in the stream makes the engine drop the request; an end would look like a whole archive.
-        let _cut = failed.blocking_send(Err(io::Error::other("packing failed"))).is_err();
+        let _cut = failed
+            .blocking_send(Err(io::Error::other("packing failed")))
+            .is_err();
     }
     packed
 }
 
 fn pack_into(source: &Path, entry: &str, sender: mpsc::Sender<Chunk>) -> Result<(), PackError> {
-    let mut archive = Builder::new(ChunkWriter { sender, buffer: BytesMut::with_capacity(CHUNK_BYTES), cut: false });
+    let mut archive = Builder::new(ChunkWriter {
+        sender,
+        buffer: BytesMut::with_capacity(CHUNK_BYTES),
+        cut: false,
+    });
     let outcome = append(&mut archive, source, entry).and_then(|()| {
         archive.finish()?;
         archive.get_mut().send()
@@ -107,7 +120,17 @@ fn append_named_file(archive: &mut Builder<ChunkWriter>, source: &Path, name: &P
     let file = std::fs::File::open(source)?;
     let metadata = file.metadata()?;
     let size = metadata.len();
-    append_named(archive, &metadata, EntryType::Regular, name, Exactly { reader: file, left: size }, size)
+    append_named(
+        archive,
+        &metadata,
+        EntryType::Regular,
+        name,
+        Exactly {
+            reader: file,
+            left: size,
+        },
+        size,
+    )
 }
 
 fn append_header(

@@ -48,7 +48,10 @@ impl RemotePath {
             }
         }
         let names_directory = path.ends_with('/') || path.ends_with("/.");
-        Ok(Self { path: format!("/{}", parts.join("/")), names_directory })
+        Ok(Self {
+            path: format!("/{}", parts.join("/")),
+            names_directory,
+        })
     }
 
     /// Written with a slash at its end.
@@ -61,7 +64,10 @@ impl RemotePath {
     }
 
     pub(super) fn join(&self, name: &str) -> Self {
-        Self { path: format!("{}/{name}", self.path.trim_end_matches('/')), names_directory: false }
+        Self {
+            path: format!("{}/{name}", self.path.trim_end_matches('/')),
+            names_directory: false,
+        }
     }
 
     /// The name in an archive that is unpacked at `/`.
@@ -93,8 +99,14 @@ impl DockerProvider {
         path: &RemotePath,
     ) -> Result<Option<RemoteKind>> {
         let client = &self.engine().await?.client;
-        let options = ContainerArchiveInfoOptionsBuilder::new().path(path.as_str()).build();
-        let answer = call(QUICK, client.get_container_archive_info(&raw.container_id, Some(options))).await;
+        let options = ContainerArchiveInfoOptionsBuilder::new()
+            .path(path.as_str())
+            .build();
+        let answer = call(
+            QUICK,
+            client.get_container_archive_info(&raw.container_id, Some(options)),
+        )
+        .await;
         match answer {
             Ok(stat) => Ok(Some(kind_of(stat.file_mode, stat.link_target))),
             Err(failure) if failure.is_status(404) && !is_gone(&failure) => Ok(None),
@@ -133,7 +145,11 @@ impl DockerProvider {
                 }
             }
         }
-        Err(path_error(Operation::Download, PathProblem::NotFound, format!("`{path}` leads in a circle of links")))
+        Err(path_error(
+            Operation::Download,
+            PathProblem::NotFound,
+            format!("`{path}` leads in a circle of links"),
+        ))
     }
 }
 
@@ -150,7 +166,9 @@ fn kind_of(file_mode: u32, link_target: String) -> RemoteKind {
 }
 
 fn is_gone(failure: &EngineFailure) -> bool {
-    failure.text().is_some_and(|text| text.to_lowercase().contains("no such container"))
+    failure
+        .text()
+        .is_some_and(|text| text.to_lowercase().contains("no such container"))
 }
 
 /// What an engine's refusal of a path means; the statuses differ between engines, the texts hardly (engine-facts S4).
@@ -179,7 +197,11 @@ fn failure_error(operation: Operation, path: &RemotePath, failure: EngineFailure
         .iter()
         .find(|(part, _)| text.contains(part))
         .map_or(ErrorKind::Internal, |&(_, problem)| ErrorKind::Path(problem));
-    failure.into_error(operation, format!("the engine refused the path `{path}` in the sandbox"), kind)
+    failure.into_error(
+        operation,
+        format!("the engine refused the path `{path}` in the sandbox"),
+        kind,
+    )
 }
 
 pub(super) fn upload_error(path: &RemotePath, failure: EngineFailure) -> Error {

@@ -27,10 +27,12 @@ pub(super) struct Plan {
 /// More entries than this are refused: every one costs the host an inode.
 const MOST_ENTRIES: usize = 1_000_000;
 
-
 /// Reads one archive to its end.
 pub(super) fn unpack(receiver: mpsc::Receiver<io::Result<Bytes>>, plan: &Plan, remote: &str) -> Result<()> {
-    let mut archive = Archive::new(ChunkReader { receiver, chunk: Bytes::new() });
+    let mut archive = Archive::new(ChunkReader {
+        receiver,
+        chunk: Bytes::new(),
+    });
     let mut entries = archive.entries().map_err(|error| broken(remote, error))?;
     let Some(first) = entries.next() else {
         return Err(broken(remote, io::Error::from(io::ErrorKind::UnexpectedEof)));
@@ -47,7 +49,11 @@ pub(super) fn unpack(receiver: mpsc::Receiver<io::Result<Bytes>>, plan: &Plan, r
             unpack_directory(first, entries, &root, plan, remote)
         }
         EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => {
-            let target = if plan.into_directory { plan.target.join(base_name(remote)?) } else { plan.target.clone() };
+            let target = if plan.into_directory {
+                plan.target.join(base_name(remote)?)
+            } else {
+                plan.target.clone()
+            };
             write_file(first, &target, remote)
         }
         _ => Err(path_error(
@@ -93,11 +99,19 @@ fn unpack_directory(
                 write_file(entry, &place, remote)?;
             }
             EntryType::Symlink => {
-                let link = entry.link_name().map_err(|error| broken(remote, error))?.unwrap_or_default().into_owned();
+                let link = entry
+                    .link_name()
+                    .map_err(|error| broken(remote, error))?
+                    .unwrap_or_default()
+                    .into_owned();
                 links.push((place, link));
             }
             EntryType::Link => {
-                let other = entry.link_name().map_err(|error| broken(remote, error))?.unwrap_or_default().into_owned();
+                let other = entry
+                    .link_name()
+                    .map_err(|error| broken(remote, error))?
+                    .unwrap_or_default()
+                    .into_owned();
                 let other = safe_place(&target, root, &other)?;
                 hard_link(&target, &other, &place)?;
             }
@@ -114,7 +128,8 @@ fn unpack_directory(
         make_link(&target, &place, &link)?;
     }
     for (place, mode, time) in directories.into_iter().rev() {
-        set_mode_and_time(&place, mode, time).map_err(|error| local_error(Operation::Download, &place, error))?;
+        set_mode_and_time(&place, mode, time)
+            .map_err(|error| local_error(Operation::Download, &place, error))?;
     }
     Ok(())
 }
@@ -125,7 +140,10 @@ fn safe_place(target: &Path, root: &Path, name: &Path) -> Result<PathBuf> {
         path_error(
             Operation::Download,
             PathProblem::UnsafeArchive,
-            format!("the archive holds `{}`, which lies outside of what was asked for", name.display()),
+            format!(
+                "the archive holds `{}`, which lies outside of what was asked for",
+                name.display()
+            ),
         )
     };
     let relative = name.strip_prefix(root).map_err(|_| outside())?;
@@ -150,7 +168,10 @@ fn check_no_link(target: &Path, place: &Path) -> Result<()> {
             return Err(path_error(
                 Operation::Download,
                 PathProblem::UnsafeArchive,
-                format!("`{}` is a symbolic link on this machine and is not written through", path.display()),
+                format!(
+                    "`{}` is a symbolic link on this machine and is not written through",
+                    path.display()
+                ),
             ));
         }
     }
@@ -172,12 +193,16 @@ fn make_parents(target: &Path, place: &Path) -> Result<()> {
 fn hard_link(target: &Path, other: &Path, place: &Path) -> Result<()> {
     check_no_link(target, other)?;
     make_parents(target, place)?;
-    replace(place).and_then(|()| fs::hard_link(other, place)).map_err(|error| local_error(Operation::Download, place, error))
+    replace(place)
+        .and_then(|()| fs::hard_link(other, place))
+        .map_err(|error| local_error(Operation::Download, place, error))
 }
 
 fn make_link(target: &Path, place: &Path, link: &Path) -> Result<()> {
     make_parents(target, place)?;
-    replace(place).and_then(|()| symlink(link, place)).map_err(|error| local_error(Operation::Download, place, error))
+    replace(place)
+        .and_then(|()| symlink(link, place))
+        .map_err(|error| local_error(Operation::Download, place, error))
 }
 
 /// Removes a file or link that an entry replaces.
@@ -200,7 +225,10 @@ fn write_file(mut entry: Entry<'_, ChunkReader>, target: &Path, remote: &str) ->
     if fs::symlink_metadata(target).is_ok_and(|metadata| metadata.is_dir()) {
         return Err(local(io::ErrorKind::IsADirectory.into()));
     }
-    let mut temporary = tempfile::Builder::new().prefix(".gym-sandbox-").tempfile_in(parent).map_err(local)?;
+    let mut temporary = tempfile::Builder::new()
+        .prefix(".gym-sandbox-")
+        .tempfile_in(parent)
+        .map_err(local)?;
     let (mode, time) = (mode_of(&entry), time_of(&entry));
     copy(&mut entry, temporary.as_file_mut()).map_err(|failure| match failure {
         Copy::Source(error) => broken(remote, error),
@@ -234,7 +262,14 @@ fn mode_of(entry: &Entry<'_, ChunkReader>) -> u32 {
 }
 
 fn time_of(entry: &Entry<'_, ChunkReader>) -> SystemTime {
-    SystemTime::UNIX_EPOCH + Duration::from_secs(entry.header().mtime().unwrap_or_default().min(u64::from(u32::MAX)))
+    SystemTime::UNIX_EPOCH
+        + Duration::from_secs(
+            entry
+                .header()
+                .mtime()
+                .unwrap_or_default()
+                .min(u64::from(u32::MAX)),
+        )
 }
 
 fn set_file_mode_and_time(file: &File, mode: u32, time: SystemTime) -> io::Result<()> {
@@ -249,7 +284,11 @@ fn set_mode_and_time(path: &Path, mode: u32, time: SystemTime) -> io::Result<()>
 
 fn base_name(remote: &str) -> Result<&str> {
     remote.rsplit('/').find(|part| !part.is_empty()).ok_or_else(|| {
-        path_error(Operation::Download, PathProblem::IsADirectory, format!("`{remote}` has no file name"))
+        path_error(
+            Operation::Download,
+            PathProblem::IsADirectory,
+            format!("`{remote}` has no file name"),
+        )
     })
 }
 

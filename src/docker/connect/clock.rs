@@ -16,13 +16,19 @@ pub(in crate::docker) struct EngineTime {
 
 impl EngineTime {
     /// Whole seconds since 1970-01-01T00:00:00Z, rounded down.
-    pub(in crate::docker) fn epoch_seconds(self) -> i64 {
+    #[cfg(test)]
+    fn epoch_seconds(self) -> i64 {
         self.epoch_seconds
     }
 
     /// RFC 3339 in UTC with milliseconds, such as `2026-11-29T22:12:35.441Z`.
     pub(in crate::docker) fn to_rfc3339(self) -> String {
         self.to_string()
+    }
+
+    /// Seconds since 1970 with their fraction, as the events call takes them; RFC 3339 with a fraction is refused there.
+    pub(in crate::docker) fn to_event_time(self) -> String {
+        format!("{}.{:09}", self.epoch_seconds, self.nanoseconds)
     }
 
     /// This moment and some more. Saturates at the end of what can be shown.
@@ -38,6 +44,15 @@ impl EngineTime {
                 .min(LAST_SECOND),
             nanoseconds: nanoseconds % 1_000_000_000,
         }
+    }
+
+    /// This moment less a part of a second or more. Stops at 1970.
+    pub(in crate::docker) fn minus(self, duration: Duration) -> Self {
+        let zero = Self {
+            epoch_seconds: 0,
+            nanoseconds: 0,
+        };
+        zero.plus(self.since(zero).saturating_sub(duration))
     }
 
     /// How long after another this moment is; zero when it is before it.

@@ -36,7 +36,11 @@ const AFTER_KILL: Duration = Duration::from_secs(2);
 /// How a command ended.
 #[derive(Debug)]
 pub(super) enum End {
-    Exited { code: i64, pid: i64, background_output_open: bool },
+    Exited {
+        code: i64,
+        pid: i64,
+        background_output_open: bool,
+    },
     TimedOut,
     /// The reader of the standard input failed.
     InputFailed(io::Error),
@@ -103,16 +107,29 @@ async fn exit_code(exec: &ExecCall, deadline: Option<Instant>) -> End {
     let mut pause = Duration::from_millis(2);
     loop {
         match look(exec).await {
-            Ok(ExecInspectResponse { running: Some(false), exit_code: Some(code), pid, .. }) => {
-                return End::Exited { code, pid: pid.unwrap_or_default(), background_output_open: false };
+            Ok(ExecInspectResponse {
+                running: Some(false),
+                exit_code: Some(code),
+                pid,
+                ..
+            }) => {
+                return End::Exited {
+                    code,
+                    pid: pid.unwrap_or_default(),
+                    background_output_open: false,
+                };
             }
-            Ok(ExecInspectResponse { running: Some(true), .. }) => unknown_since = None,
+            Ok(ExecInspectResponse {
+                running: Some(true), ..
+            }) => unknown_since = None,
             // Ended, but the code is not there yet: it is waited for and never made up.
             Ok(_) => {
                 let since = *unknown_since.get_or_insert_with(Instant::now);
                 if since.elapsed() > EXIT_CODE {
                     return End::Lost(EngineFailure::Unreadable {
-                        text: format!("the engine does not know the exit code of a command that ended {EXIT_CODE:?} ago"),
+                        text: format!(
+                            "the engine does not know the exit code of a command that ended {EXIT_CODE:?} ago"
+                        ),
                     });
                 }
             }
@@ -138,7 +155,9 @@ async fn after_exit(running: &mut Running, outputs: &Outputs, inspected: &ExecIn
                 let mut pending = outputs.push(chunk);
                 if pending.is_some() {
                     // A reader without room gets as long as a background child.
-                    let _left = tokio::time::timeout(BACKGROUND, deliver(&mut pending)).await.is_err();
+                    let _left = tokio::time::timeout(BACKGROUND, deliver(&mut pending))
+                        .await
+                        .is_err();
                 }
             }
             Ok(Some(Err(_)) | None) => {
@@ -150,9 +169,17 @@ async fn after_exit(running: &mut Running, outputs: &Outputs, inspected: &ExecIn
     }
     let background_output_open = !output_ended || ended.elapsed() > HELD_OPEN;
     match inspected.exit_code {
-        Some(code) => End::Exited { code, pid: inspected.pid.unwrap_or_default(), background_output_open },
+        Some(code) => End::Exited {
+            code,
+            pid: inspected.pid.unwrap_or_default(),
+            background_output_open,
+        },
         None => match exit_code(&running.exec, None).await {
-            End::Exited { code, pid, .. } => End::Exited { code, pid, background_output_open },
+            End::Exited { code, pid, .. } => End::Exited {
+                code,
+                pid,
+                background_output_open,
+            },
             other => other,
         },
     }
@@ -163,7 +190,11 @@ pub(super) async fn drain_after_kill(running: &mut Running, outputs: &Outputs) {
     let deadline = Instant::now() + AFTER_KILL;
     while let Ok(Some(Ok(chunk))) = tokio::time::timeout_at(deadline, running.output.next()).await {
         let mut pending = outputs.push(chunk);
-        if pending.is_some() && tokio::time::timeout_at(deadline, deliver(&mut pending)).await.is_err() {
+        if pending.is_some()
+            && tokio::time::timeout_at(deadline, deliver(&mut pending))
+                .await
+                .is_err()
+        {
             return;
         }
     }

@@ -34,7 +34,11 @@ impl KillGuard {
             marker: uuid::Uuid::new_v4().simple().to_string(),
             exec_id: None,
         };
-        Self { provider: provider.clone(), target, armed: false }
+        Self {
+            provider: provider.clone(),
+            target,
+            armed: false,
+        }
     }
 
     pub(super) fn marker(&self) -> &str {
@@ -62,9 +66,11 @@ impl Drop for KillGuard {
         if self.armed {
             let provider = self.provider.clone();
             let target = self.target.clone();
-            self.provider.reaper().submit("kill a cancelled command", async move {
-                kill::kill_abandoned(&provider, &target).await;
-            });
+            self.provider
+                .reaper()
+                .submit("kill a cancelled command", async move {
+                    kill::kill_abandoned(&provider, &target).await;
+                });
         }
     }
 }

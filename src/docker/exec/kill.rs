@@ -38,7 +38,11 @@ pub(super) async fn kill_tree(provider: &DockerProvider, target: &KillTarget) ->
 }
 
 /// Sends a signal to all processes of a command.
-pub(super) async fn signal_tree(provider: &DockerProvider, target: &KillTarget, signal: &str) -> Option<KillReport> {
+pub(super) async fn signal_tree(
+    provider: &DockerProvider,
+    target: &KillTarget,
+    signal: &str,
+) -> Option<KillReport> {
     let shell = target.shell.as_deref()?;
     let first = run(provider, target, shell, target.user.as_deref(), signal).await?;
     if first.survivors == 0 && (first.killed > 0 || target.user.as_deref() == Some("0")) {
@@ -65,10 +69,9 @@ pub(super) async fn kill_abandoned(provider: &DockerProvider, target: &KillTarge
         let report = kill_tree(provider, target).await;
         let state = exec_state(provider, target).await;
         match (state, report) {
-            (ExecState::Gone, _) => return,
             (ExecState::Ended, Some(report)) if report.survivors == 0 => return,
             // Without a way to kill, an ended command is all that can be waited for.
-            (ExecState::Ended, None) => return,
+            (ExecState::Gone, _) | (ExecState::Ended, None) => return,
             (ExecState::NotStarted, _) => {
                 never_started += 1;
                 if never_started > 20 {
@@ -78,7 +81,10 @@ pub(super) async fn kill_abandoned(provider: &DockerProvider, target: &KillTarge
             _ => {}
         }
         if Instant::now() >= deadline {
-            tracing::warn!(container = target.container_id, "processes of a cancelled command may live on");
+            tracing::warn!(
+                container = target.container_id,
+                "processes of a cancelled command may live on"
+            );
             return;
         }
         tokio::time::sleep(pause).await;
@@ -132,7 +138,12 @@ async fn output_of(
     user: Option<&str>,
     signal: &str,
 ) -> Result<Vec<u8>, EngineFailure> {
-    let engine = provider.engine().await.map_err(|error| EngineFailure::Transport { text: error.to_string() })?;
+    let engine = provider
+        .engine()
+        .await
+        .map_err(|error| EngineFailure::Transport {
+            text: error.to_string(),
+        })?;
     let argv = [shell, "-c", SCRIPT, "gym-sandbox-kill", &target.marker, signal];
     let config = ExecConfig {
         attach_stdout: Some(true),
@@ -142,7 +153,11 @@ async fn output_of(
         ..ExecConfig::default()
     };
     let exec = call(QUICK, engine.client.create_exec(&target.container_id, config)).await?;
-    let start = StartExecOptions { detach: false, tty: false, output_capacity: None };
+    let start = StartExecOptions {
+        detach: false,
+        tty: false,
+        output_capacity: None,
+    };
     let started = call(2 * QUICK, engine.client.start_exec(&exec.id, Some(start))).await?;
     let mut collected = Vec::new();
     if let StartExecResults::Attached { mut output, input: _ } = started {
@@ -160,10 +175,17 @@ async fn output_of(
 fn parse(output: &[u8]) -> Option<KillReport> {
     let text = std::str::from_utf8(output).ok()?;
     let mut words = text.trim_end().split(' ');
-    match (words.next(), words.next(), words.next(), words.next(), words.next()) {
-        (Some("killed"), Some(killed), Some("survivors"), Some(survivors), None) => {
-            Some(KillReport { killed: killed.parse().ok()?, survivors: survivors.parse().ok()? })
-        }
+    match (
+        words.next(),
+        words.next(),
+        words.next(),
+        words.next(),
+        words.next(),
+    ) {
+        (Some("killed"), Some(killed), Some("survivors"), Some(survivors), None) => Some(KillReport {
+            killed: killed.parse().ok()?,
+            survivors: survivors.parse().ok()?,
+        }),
         _ => None,
     }
 }
@@ -174,7 +196,13 @@ mod tests {
 
     #[test]
     fn only_the_scripts_own_line_is_a_report() {
-        assert_eq!(parse(b"killed 3 survivors 0\n"), Some(KillReport { killed: 3, survivors: 0 }));
+        assert_eq!(
+            parse(b"killed 3 survivors 0\n"),
+            Some(KillReport {
+                killed: 3,
+                survivors: 0
+            })
+        );
         for output in [
             &b""[..],
             b"killed x survivors 0\n",

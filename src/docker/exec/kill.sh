@@ -1,6 +1,6 @@
 # Kills every process of one command. Uses nothing but what every POSIX shell has built in, so that it works in any
 # image with a shell and when no process may be forked any more. $1 marks the command; $2 is the signal.
-# First all processes are found and stopped, round after round until a round finds none, so that none can run away by
+# First all processes are found and stopped, round after round until rounds find none, so that none can run away by
 # forking; then all are killed. Another signal than KILL is sent without stopping them. Prints "killed N survivors M".
 marker=GYM_SANDBOX_EXEC=$1
 signal=$2
@@ -77,9 +77,14 @@ alive() {
   done
 }
 
-rounds=0
-[ "$signal" = KILL ] || rounds=199
-while round && [ $rounds -lt 200 ]; do rounds=$((rounds + 1)); done
+# Processes that fork and exit all the time are missed by one look in two: only many looks in a row that find nothing
+# mean that nothing is left.
+rounds=0 empty=0 enough=25
+[ "$signal" = KILL ] || enough=1
+while [ $empty -lt $enough ] && [ $rounds -lt 3000 ]; do
+  if round; then empty=0; else empty=$((empty + 1)); fi
+  rounds=$((rounds + 1))
+done
 for process in $known; do
   kill -s "$signal" "$process" 2>/dev/null
 done

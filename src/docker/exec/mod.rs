@@ -56,7 +56,8 @@ impl DockerProvider {
         let result = match self.start_bounded(raw, config, &mut guard, &limits).await {
             Started::Running(running) => {
                 let outputs = Outputs::capturing(options.output_cap.bytes());
-                self.finish_command(guard, running, options.stdin, &outputs, limits).await
+                self.finish_command(guard, running, options.stdin, &outputs, limits)
+                    .await
             }
             Started::Ended(result) => Ok(result),
         };
@@ -83,25 +84,29 @@ impl DockerProvider {
             killed: None,
         };
         let Some(argv) = argv(&options.command, raw.shell.as_deref()) else {
-            session.outcome = Outcome::Ended(no_shell());
+            session.outcome = Outcome::Ended(Box::new(no_shell()));
             return Ok(Box::new(session));
         };
         let timeout = self.exec_timeout(options.timeout);
         // A spawned command may live as long as its sandbox: it holds a slot only while it is started (contract X11).
         let slot = self.lanes().slot(Lane::Exec).await?;
-        let limits = Limits { began: Instant::now(), timeout };
+        let limits = Limits {
+            began: Instant::now(),
+            timeout,
+        };
         let config = start::exec_config(&options, argv, guard.marker());
         let started = self.start_bounded(raw, config, &mut guard, &limits).await;
         drop(slot);
         match started {
-            Started::Ended(result) => session.outcome = Outcome::Ended(result),
+            Started::Ended(result) => session.outcome = Outcome::Ended(Box::new(result)),
             Started::Running(running) => {
                 session.target = guard.target().clone();
                 let (sender, receiver) = oneshot::channel();
                 let provider = self.clone();
                 let task = tokio::spawn(async move {
-                    let result =
-                        provider.finish_command(guard, running, options.stdin, &outputs, limits).await;
+                    let result = provider
+                        .finish_command(guard, running, options.stdin, &outputs, limits)
+                        .await;
                     // A session that is gone wants no result.
                     let _gone = sender.send(result).is_err();
                 });
@@ -161,16 +166,28 @@ impl DockerProvider {
         let end = drive::drive(&mut running, stdin, outputs, limits.deadline()).await;
         let mut result = match end {
             End::InputFailed(error) => {
-                return Err(Error::new(ErrorKind::Io, Operation::Exec, "the reader of the standard input failed")
-                    .with_source(error));
+                return Err(Error::new(
+                    ErrorKind::Io,
+                    Operation::Exec,
+                    "the reader of the standard input failed",
+                )
+                .with_source(error));
             }
-            End::Exited { code, pid, background_output_open } => {
+            End::Exited {
+                code,
+                pid,
+                background_output_open,
+            } => {
                 guard.disarm();
                 let (stdout, stderr) = outputs.finish();
                 if pid == 0 && classify::is_start_failure(code) {
                     // The engine writes why to the standard output of a command that never was (engine-facts S6).
                     let text = stdout.text();
-                    ExecResult::start_failure(classify::start_problem(&text), text.trim_end(), ExecPath::Engine)
+                    ExecResult::start_failure(
+                        classify::start_problem(&text),
+                        text.trim_end(),
+                        ExecPath::Engine,
+                    )
                 } else {
                     let mut result = self.exited(&running.exec, code).await;
                     result.background_output_open = background_output_open;
@@ -187,13 +204,17 @@ impl DockerProvider {
                 if report.is_none()
                     && let Some(message) = &mut result.message
                 {
-                    message.push_str("; what became of its processes is not known: they can't be killed from inside");
+                    message.push_str(
+                        "; what became of its processes is not known: they can't be killed from inside",
+                    );
                 }
                 result
             }
             End::Lost(failure) => {
                 let (stdout, stderr) = outputs.finish();
-                let result = self.refused(&running.exec.container_id, Refusal::Engine(failure)).await;
+                let result = self
+                    .refused(&running.exec.container_id, Refusal::Engine(failure))
+                    .await;
                 result.with_output(stdout, stderr)
             }
         };
@@ -262,7 +283,10 @@ impl Limits {
     }
 
     fn timed_out(&self) -> ExecResult {
-        let message = format!("the command did not end in {:?}", self.timeout.unwrap_or_default());
+        let message = format!(
+            "the command did not end in {:?}",
+            self.timeout.unwrap_or_default()
+        );
         let mut result = ExecResult::timed_out(message, ExecPath::Engine);
         result.duration = self.began.elapsed();
         result

@@ -30,7 +30,10 @@ pub(in crate::docker) struct Pending {
 
 impl Outputs {
     pub(in crate::docker) fn capturing(cap_bytes: usize) -> Self {
-        Self { stdout: Sink::new(cap_bytes), stderr: Sink::new(cap_bytes) }
+        Self {
+            stdout: Sink::new(cap_bytes),
+            stderr: Sink::new(cap_bytes),
+        }
     }
 
     /// Takes in a chunk; gives back what must wait.
@@ -82,7 +85,10 @@ impl Sink {
                 capture.push(&chunk);
                 None
             }
-            State::Taken(reader) => Some(Pending { reader: reader.clone(), chunk }),
+            State::Taken(reader) => Some(Pending {
+                reader: reader.clone(),
+                chunk,
+            }),
             State::Finished(_) => None,
         }
     }
@@ -139,7 +145,9 @@ mod tests {
     use super::*;
 
     fn chunk(text: &'static str) -> LogOutput {
-        LogOutput::StdOut { message: Bytes::from_static(text.as_bytes()) }
+        LogOutput::StdOut {
+            message: Bytes::from_static(text.as_bytes()),
+        }
     }
 
     #[tokio::test]
@@ -175,7 +183,13 @@ mod tests {
         let (stdout, _) = outputs.finish();
         assert_eq!(stdout.text(), "late");
         let mut text = String::new();
-        outputs.stdout.take().unwrap().read_to_string(&mut text).await.unwrap();
+        outputs
+            .stdout
+            .take()
+            .unwrap()
+            .read_to_string(&mut text)
+            .await
+            .unwrap();
         assert_eq!(text, "late");
     }
 }

@@ -43,7 +43,7 @@ pub(super) struct DockerExec {
 /// What came of the command, as far as it is known.
 pub(super) enum Outcome {
     Running(oneshot::Receiver<Result<ExecResult>>),
-    Ended(ExecResult),
+    Ended(Box<ExecResult>),
     /// The error was handed out already.
     Failed,
 }
@@ -51,7 +51,7 @@ pub(super) enum Outcome {
 impl DockerExec {
     async fn result(&mut self) -> Result<ExecResult> {
         let result = match &mut self.outcome {
-            Outcome::Ended(result) => return Ok(result.clone()),
+            Outcome::Ended(result) => return Ok((**result).clone()),
             Outcome::Failed => Err(self.lost("the command failed before")),
             Outcome::Running(receiver) => match receiver.await {
                 Ok(result) => result,
@@ -64,7 +64,7 @@ impl DockerExec {
                     result.killed = Some(report.killed);
                     result.survivors = Some(report.survivors);
                 }
-                self.outcome = Outcome::Ended(result.clone());
+                self.outcome = Outcome::Ended(Box::new(result.clone()));
                 Ok(result)
             }
             Err(error) => {
@@ -82,7 +82,7 @@ impl DockerExec {
     fn has_ended(&mut self) -> bool {
         if let Outcome::Running(receiver) = &mut self.outcome {
             match receiver.try_recv() {
-                Ok(Ok(result)) => self.outcome = Outcome::Ended(result),
+                Ok(Ok(result)) => self.outcome = Outcome::Ended(Box::new(result)),
                 Ok(Err(_)) | Err(oneshot::error::TryRecvError::Closed) => self.outcome = Outcome::Failed,
                 Err(oneshot::error::TryRecvError::Empty) => return false,
             }
@@ -114,7 +114,11 @@ impl ExecSession for DockerExec {
     async fn signal(&mut self, name: &str) -> Result<()> {
         let signal = signal_name(name)?;
         let ended = || {
-            Error::new(ErrorKind::NotFound, Operation::Spawn, "the command has ended, there is nothing to signal")
+            Error::new(
+                ErrorKind::NotFound,
+                Operation::Spawn,
+                "the command has ended, there is nothing to signal",
+            )
         };
         if self.has_ended() {
             return Err(ended().with_sandbox(&self.sandbox_id));
@@ -159,22 +163,27 @@ impl Drop for DockerExec {
 
 impl fmt::Debug for DockerExec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DockerExec").field("sandbox_id", &self.sandbox_id).finish_non_exhaustive()
+        f.debug_struct("DockerExec")
+            .field("sandbox_id", &self.sandbox_id)
+            .finish_non_exhaustive()
     }
 }
 
 /// The signals that every `kill` knows by name, without `SIG`.
 const SIGNALS: [&str; 19] = [
-    "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM", "TERM",
-    "CONT", "STOP", "TSTP", "WINCH",
+    "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE",
+    "ALRM", "TERM", "CONT", "STOP", "TSTP", "WINCH",
 ];
 
 fn signal_name(name: &str) -> Result<&'static str> {
     let upper = name.to_ascii_uppercase();
     let short = upper.strip_prefix("SIG").unwrap_or(&upper);
     SIGNALS.into_iter().find(|&known| known == short).ok_or_else(|| {
-        Error::invalid(Operation::Spawn, format!("`{}` is not a signal", name.escape_debug()))
-            .with_hint(format!("signals are {}", SIGNALS.join(", ")))
+        Error::invalid(
+            Operation::Spawn,
+            format!("`{}` is not a signal", name.escape_debug()),
+        )
+        .with_hint(format!("signals are {}", SIGNALS.join(", ")))
     })
 }
 
@@ -187,7 +196,11 @@ mod tests {
         assert_eq!(signal_name("TERM").unwrap(), "TERM");
         assert_eq!(signal_name("sigint").unwrap(), "INT");
         for name in ["", "SIG", "15", "NOPE", "TERM; rm -rf /"] {
-            assert_eq!(signal_name(name).unwrap_err().kind(), ErrorKind::InvalidArgument, "{name}");
+            assert_eq!(
+                signal_name(name).unwrap_err().kind(),
+                ErrorKind::InvalidArgument,
+                "{name}"
+            );
         }
     }
 }

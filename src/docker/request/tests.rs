@@ -25,7 +25,9 @@ fn c01_c02_the_image_is_needed_and_its_prefix_is_cut_off() {
 
 #[test]
 fn c04_d28_without_an_entrypoint_a_shell_keeps_the_sandbox_alive() {
-    let body = request(&SandboxSpec::new("a").with_entrypoint(Vec::<String>::new())).unwrap().body;
+    let body = request(&SandboxSpec::new("a").with_entrypoint(Vec::<String>::new()))
+        .unwrap()
+        .body;
     assert_eq!(body.entrypoint.unwrap(), ["/bin/sh"]);
     let cmd = body.cmd.unwrap();
     assert_eq!(cmd[0], "-c");
@@ -34,24 +36,45 @@ fn c04_d28_without_an_entrypoint_a_shell_keeps_the_sandbox_alive() {
 
 #[test]
 fn c05_the_entrypoint_is_the_program_and_the_rest_its_arguments() {
-    let body = request(&SandboxSpec::new("a").with_entrypoint(["/srv", "--port", "1"])).unwrap().body;
+    let body = request(&SandboxSpec::new("a").with_entrypoint(["/srv", "--port", "1"]))
+        .unwrap()
+        .body;
     assert_eq!(body.entrypoint.unwrap(), ["/srv"]);
     assert_eq!(body.cmd.unwrap(), ["--port", "1"]);
 }
 
 #[test]
 fn c06_a_ttl_is_rounded_up_to_whole_seconds() {
-    for (ttl, seconds) in [(Duration::from_millis(10), 1), (Duration::from_millis(1500), 2), (Duration::from_secs(7), 7)] {
+    for (ttl, seconds) in [
+        (Duration::from_millis(10), 1),
+        (Duration::from_millis(1500), 2),
+        (Duration::from_secs(7), 7),
+    ] {
         let body = request(&SandboxSpec::new("a").with_ttl(ttl)).unwrap().body;
-        assert!(body.cmd.unwrap()[1].contains(&format!("sleep {seconds} ")), "{ttl:?}");
+        assert!(
+            body.cmd.unwrap()[1].contains(&format!("sleep {seconds} ")),
+            "{ttl:?}"
+        );
     }
-    let both = request(&SandboxSpec::new("a").with_ttl(Duration::from_secs(1)).with_entrypoint(["x"])).unwrap_err();
+    let both = request(
+        &SandboxSpec::new("a")
+            .with_ttl(Duration::from_secs(1))
+            .with_entrypoint(["x"]),
+    )
+    .unwrap_err();
     assert_eq!(both.kind(), ErrorKind::Unsupported);
 }
 
 #[test]
 fn c09_c10_c11_workdir_environment_and_init() {
-    let made = request(&SandboxSpec::new("a").with_workdir("/w").with_env("A", "").with_env("B", "x=y")).unwrap().body;
+    let made = request(
+        &SandboxSpec::new("a")
+            .with_workdir("/w")
+            .with_env("A", "")
+            .with_env("B", "x=y"),
+    )
+    .unwrap()
+    .body;
     assert_eq!(made.working_dir.as_deref(), Some("/w"));
     assert_eq!(made.env.unwrap(), ["A=", "B=x=y"]);
     assert_eq!(made.host_config.unwrap().init, Some(true));
@@ -63,26 +86,51 @@ fn c09_c10_c11_workdir_environment_and_init() {
 
 #[test]
 fn c12_memory_is_without_swap_and_both_limits_can_be_switched_off() {
-    let spec = SandboxSpec::new("a").with_resources(SandboxResources::default().with_cpu(1.5).with_memory_mib(64));
+    let spec =
+        SandboxSpec::new("a").with_resources(SandboxResources::default().with_cpu(1.5).with_memory_mib(64));
     let limits = host(&spec);
     assert_eq!(limits.nano_cpus, Some(1_500_000_000));
-    assert_eq!((limits.memory, limits.memory_swap), (Some(64 << 20), Some(64 << 20)));
-    let config = CreateConfig { apply_resource_limits: false, ..CreateConfig::default() };
-    let off = create_request(&config, &BTreeMap::new(), &spec).unwrap().body.host_config.unwrap();
+    assert_eq!(
+        (limits.memory, limits.memory_swap),
+        (Some(64 << 20), Some(64 << 20))
+    );
+    let config = CreateConfig {
+        apply_resource_limits: false,
+        ..CreateConfig::default()
+    };
+    let off = create_request(&config, &BTreeMap::new(), &spec)
+        .unwrap()
+        .body
+        .host_config
+        .unwrap();
     assert_eq!((off.nano_cpus, off.memory, off.memory_swap), (None, None, None));
 }
 
 #[test]
 fn d27_what_can_not_be_honoured_is_refused_by_name() {
-    for (key, value) in [("disk_gib", Value::from(1)), ("gpu", Value::from(1)), ("gpu_type", Value::from("a100"))] {
-        let spec = SandboxSpec::from_value(serde_json::json!({"image": "a", "resources": {key: value}})).unwrap();
+    for (key, value) in [
+        ("disk_gib", Value::from(1)),
+        ("gpu", Value::from(1)),
+        ("gpu_type", Value::from("a100")),
+    ] {
+        let spec =
+            SandboxSpec::from_value(serde_json::json!({"image": "a", "resources": {key: value}})).unwrap();
         let error = request(&spec).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported, "{key}");
         assert!(error.to_string().contains(&format!("`{key}`")), "{error}");
     }
-    for (key, value) in [("cpu", Value::from(0)), ("cpu", Value::from(-1)), ("memory_mib", Value::from(0))] {
-        let spec = SandboxSpec::from_value(serde_json::json!({"image": "a", "resources": {key: value}})).unwrap();
-        assert_eq!(request(&spec).unwrap_err().kind(), ErrorKind::InvalidArgument, "{key}");
+    for (key, value) in [
+        ("cpu", Value::from(0)),
+        ("cpu", Value::from(-1)),
+        ("memory_mib", Value::from(0)),
+    ] {
+        let spec =
+            SandboxSpec::from_value(serde_json::json!({"image": "a", "resources": {key: value}})).unwrap();
+        assert_eq!(
+            request(&spec).unwrap_err().kind(),
+            ErrorKind::InvalidArgument,
+            "{key}"
+        );
     }
 }
 
@@ -96,7 +144,11 @@ fn c13_security_options_are_mapped_directly() {
         pids_limit: Some(9),
         ..CreateConfig::default()
     };
-    let made = create_request(&config, &BTreeMap::new(), &SandboxSpec::new("a")).unwrap().body.host_config.unwrap();
+    let made = create_request(&config, &BTreeMap::new(), &SandboxSpec::new("a"))
+        .unwrap()
+        .body
+        .host_config
+        .unwrap();
     assert_eq!(made.network_mode.as_deref(), Some("none"));
     assert_eq!(made.readonly_rootfs, Some(true));
     assert_eq!(made.cap_drop.unwrap(), ["NET_RAW"]);
@@ -106,19 +158,29 @@ fn c13_security_options_are_mapped_directly() {
 
 #[test]
 fn c14_ports_are_exposed_and_bound_to_the_publish_host() {
-    let made = request(&SandboxSpec::new("a").with_ports([8080, 22]).unwrap()).unwrap().body;
+    let made = request(&SandboxSpec::new("a").with_ports([8080, 22]).unwrap())
+        .unwrap()
+        .body;
     assert_eq!(made.exposed_ports.unwrap(), ["8080/tcp", "22/tcp"]);
     let bindings = made.host_config.unwrap().port_bindings.unwrap();
     let binding = &bindings["8080/tcp"].as_ref().unwrap()[0];
-    assert_eq!((binding.host_ip.as_deref(), binding.host_port.as_deref()), (Some("127.0.0.1"), Some("")));
+    assert_eq!(
+        (binding.host_ip.as_deref(), binding.host_port.as_deref()),
+        (Some("127.0.0.1"), Some(""))
+    );
     assert_eq!(host(&SandboxSpec::new("a")).port_bindings, None);
 }
 
 #[test]
 fn d17_labels_are_ours_and_the_specs_and_never_mixed_up() {
-    let defaults = BTreeMap::from([("team".to_owned(), "a".to_owned()), ("k".to_owned(), "default".to_owned())]);
+    let defaults = BTreeMap::from([
+        ("team".to_owned(), "a".to_owned()),
+        ("k".to_owned(), "default".to_owned()),
+    ]);
     let spec = SandboxSpec::new("a").with_metadata("k", "v");
-    let made = create_request(&CreateConfig::default(), &defaults, &spec).unwrap().with_labels("now", Some("then"));
+    let made = create_request(&CreateConfig::default(), &defaults, &spec)
+        .unwrap()
+        .with_labels("now", Some("then"));
     let labels = made.body.labels.unwrap();
     for (key, value) in [
         ("team", "a"),

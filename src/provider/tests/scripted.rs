@@ -116,7 +116,7 @@ impl Scripted {
         self.calls.borrow().clone()
     }
 
-    pub(crate) fn count(&self, matches: impl Fn(&Call) -> bool) -> usize {
+    pub(crate) fn count(&self, matches: impl Fn(&Call) -> bool + Send + Sync) -> usize {
         self.calls.borrow().iter().filter(|call| matches(call)).count()
     }
 
@@ -129,12 +129,12 @@ impl Scripted {
     }
 
     /// Waits until a call has come, with a deadline.
-    pub(crate) async fn reached(&self, matches: impl Fn(&Call) -> bool) {
+    pub(crate) async fn reached(&self, matches: impl Fn(&Call) -> bool + Send + Sync) {
         self.reached_times(matches, 1).await;
     }
 
     /// Waits until a call has come so many times, with a deadline.
-    pub(crate) async fn reached_times(&self, matches: impl Fn(&Call) -> bool, times: usize) {
+    pub(crate) async fn reached_times(&self, matches: impl Fn(&Call) -> bool + Send + Sync, times: usize) {
         let mut calls = self.calls.subscribe();
         let enough = calls.wait_for(|calls| calls.iter().filter(|call| matches(call)).count() >= times);
         let waited = tokio::time::timeout(DEADLINE, enough).await.is_ok();

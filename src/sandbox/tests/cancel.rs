@@ -12,7 +12,11 @@ use crate::spec::SandboxStatus;
 use super::{AsyncSandbox, is_close, is_create, is_upload, kind, owning, shared, spec};
 
 /// Runs a start until the provider has seen a call, and drops it there.
-async fn cancel_start_at(sandbox: &AsyncSandbox, provider: &Scripted, at: impl Fn(&Call) -> bool) {
+async fn cancel_start_at(
+    sandbox: &AsyncSandbox,
+    provider: &Scripted,
+    at: impl Fn(&Call) -> bool + Send + Sync,
+) {
     let spec = spec().with_file("/1", "one").with_file("/2", "two");
     tokio::select! {
         biased;

@@ -4,21 +4,21 @@ use serde_json::json;
 use super::super::{Ports, SandboxSpec, Value};
 use super::invalid;
 
-fn parse(ports: Value) -> crate::Result<Ports> {
+fn parse(ports: &Value) -> crate::Result<Ports> {
     SandboxSpec::from_value(json!({"ports": ports})).map(|spec| spec.ports().clone())
 }
 
 #[test]
 fn r05_ports_must_be_a_list() {
     for wrong in [json!("80"), json!(80), json!({"80": 1}), json!(true)] {
-        invalid(parse(wrong));
+        invalid(parse(&wrong));
     }
-    assert!(parse(json!([])).unwrap().is_empty());
+    assert!(parse(&json!([])).unwrap().is_empty());
 }
 
 #[test]
 fn r06_whole_numbers_and_numeric_text_are_taken() {
-    assert_eq!(parse(json!(["9222", 80])).unwrap().as_slice(), [9222, 80]);
+    assert_eq!(parse(&json!(["9222", 80])).unwrap().as_slice(), [9222, 80]);
 }
 
 #[test]
@@ -34,14 +34,14 @@ fn r06_anything_else_is_invalid() {
         json!([80]),
         json!({}),
     ] {
-        let text = invalid(parse(json!([wrong.clone()])));
+        let text = invalid(parse(&json!([wrong.clone()])));
         assert!(text.contains("invalid port"), "{wrong}: {text}");
     }
 }
 
 #[test]
 fn r07_only_1_to_65535_are_ports() {
-    assert_eq!(parse(json!([1, 65535])).unwrap().as_slice(), [1, 65535]);
+    assert_eq!(parse(&json!([1, 65535])).unwrap().as_slice(), [1, 65535]);
     for wrong in [
         json!(0),
         json!(65536),
@@ -50,7 +50,7 @@ fn r07_only_1_to_65535_are_ports() {
         json!("65536"),
         json!(70000),
     ] {
-        let text = invalid(parse(json!([wrong.clone()])));
+        let text = invalid(parse(&json!([wrong.clone()])));
         assert!(text.contains("1..=65535"), "{wrong}: {text}");
     }
     assert!(invalid(Ports::new([0])).contains("1..=65535"));
@@ -58,7 +58,7 @@ fn r07_only_1_to_65535_are_ports() {
 
 #[test]
 fn r08_a_port_given_twice_is_refused_after_reading_it() {
-    let text = invalid(parse(json!([8080, "8080"])));
+    let text = invalid(parse(&json!([8080, "8080"])));
     assert!(text.contains("8080") && text.contains("twice"), "{text}");
     assert!(invalid(SandboxSpec::new("image").with_ports([1, 2, 1])).contains("port 1 "));
 }
