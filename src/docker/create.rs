@@ -203,7 +203,11 @@ fn create_error(request: &CreateRequest, failure: EngineFailure) -> Error {
 }
 
 fn cut_off() -> Error {
-    Error::new(ErrorKind::Internal, Operation::Create, "the create call was cut off")
+    Error::new(
+        ErrorKind::Internal,
+        Operation::Create,
+        "the create call was cut off",
+    )
 }
 
 /// What a create has made that is not handed out yet, as far as that is known.
@@ -253,9 +257,11 @@ impl Drop for CreateGuard {
         }
         let provider = self.provider.clone();
         let id = self.id.clone();
-        self.provider.reaper().submit("remove a cancelled create", async move {
-            provider.remove_abandoned(&id, made).await;
-        });
+        self.provider
+            .reaper()
+            .submit("remove a cancelled create", async move {
+                provider.remove_abandoned(&id, made).await;
+            });
     }
 }
 
@@ -289,21 +295,20 @@ impl DockerProvider {
                 _ => {}
             }
             // The call runs on the caller's runtime, which may stand still or be gone: it is never waited for alone.
-            match &mut call {
-                Some(running) => match tokio::time::timeout(pause, running).await {
-                    Ok(ended) => {
-                        call = None;
-                        match ended.map(|answer| answer.map_err(EngineFailure::from)) {
-                            Ok(Ok(_)) => exists = true,
-                            Ok(Err(EngineFailure::Refused { .. })) => return,
-                            Ok(Err(_)) | Err(_) => {}
-                        }
-                    }
-                    Err(_) => pause = (pause * 2).min(Duration::from_secs(1)),
-                },
+            let ended = match &mut call {
+                Some(running) => tokio::time::timeout(pause, running).await.ok(),
                 None => {
                     tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(Duration::from_secs(1));
+                    None
+                }
+            };
+            pause = (pause * 2).min(Duration::from_secs(1));
+            if let Some(ended) = ended {
+                call = None;
+                match ended.map(|answer| answer.map_err(EngineFailure::from)) {
+                    Ok(Ok(_)) => exists = true,
+                    Ok(Err(EngineFailure::Refused { .. })) => return,
+                    Ok(Err(_)) | Err(_) => {}
                 }
             }
         }

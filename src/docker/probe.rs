@@ -1,6 +1,5 @@
 //! When a new sandbox is ready, and what is said of one that ends before (contract P1-P7, D15, bugs B22).
 
-
 use bollard::query_parameters::WaitContainerOptionsBuilder;
 use futures::StreamExt;
 use tokio::time::Instant;
@@ -64,7 +63,7 @@ impl DockerProvider {
                 return;
             }
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     /// Fails with exit code and last output when the main process has ended.
@@ -132,7 +131,10 @@ impl DockerProvider {
                     last = failed;
                 }
             }
-            if before(deadline, tokio::time::sleep(probe.stable_delay)).await.is_none() {
+            if before(deadline, tokio::time::sleep(probe.stable_delay))
+                .await
+                .is_none()
+            {
                 return Err(not_ready(format!("the readiness probe failed: {last}")));
             }
         }
