@@ -1,5 +1,6 @@
 //! Commands by the agent, from options to result (contract D1-D6, D31, D32).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,12 +44,38 @@ pub(in crate::docker) struct Sent {
     deadline: Option<Deadline>,
 }
 
+/// What is asked of the agent: the options but for the input, which can't be shared between threads.
+struct Asked<'a> {
+    command: &'a Command,
+    env: &'a BTreeMap<String, String>,
+    cwd: Option<&'a str>,
+    user: Option<&'a User>,
+    has_input: bool,
+    timeout: Option<Duration>,
+}
+
 impl DockerProvider {
     /// Gives a command to the agent where there is one that can run it.
-    pub(in crate::docker) async fn start_by_agent(&self, raw: &DockerRaw, options: &ExecOptions) -> Started {
+    pub(in crate::docker) fn start_by_agent(
+        &self,
+        raw: &DockerRaw,
+        options: &ExecOptions,
+    ) -> impl Future<Output = Started> + Send {
+        let asked = Asked {
+            command: &options.command,
+            env: &options.env,
+            cwd: options.cwd.as_deref(),
+            user: options.user.as_ref(),
+            has_input: !matches!(options.stdin, Stdin::Empty),
+            timeout: self.exec_timeout(options.timeout),
+        };
+        self.start_bounded_by_agent(raw, asked)
+    }
+
+    async fn start_bounded_by_agent(&self, raw: &DockerRaw, asked: Asked<'_>) -> Started {
         let began = Instant::now();
-        let timeout = self.exec_timeout(options.timeout);
-        let sending = self.send(raw, options, began, timeout);
+        let timeout = asked.timeout;
+        let sending = self.send(raw, &asked, began);
         // A timeout beyond what a clock can say is none.
         match timeout.and_then(|timeout| began.checked_add(timeout)) {
             Some(deadline) => match tokio::time::timeout_at(deadline, sending).await {
@@ -60,34 +87,45 @@ impl DockerProvider {
         }
     }
 
-    async fn send(&self, raw: &DockerRaw, options: &ExecOptions, began: Instant, timeout: Option<Duration>) -> Started {
+    async fn send(&self, raw: &DockerRaw, asked: &Asked<'_>, began: Instant) -> Started {
+        let timeout = asked.timeout;
         loop {
             let link = match raw.agent.route(self, &raw.container_id).await {
                 Route::Agent(link) => link,
                 Route::Engine => return Started::Engine,
                 Route::Ended(result) => return Started::Ended(result),
             };
-            let Some(user) = user_for(&link, options.user.as_ref()) else { return Started::Engine };
-            let Some(argv) = argv(&options.command, raw.shell.as_deref()) else {
+            let Some(user) = user_for(&link, asked.user) else {
+                return Started::Engine;
+            };
+            let Some(argv) = argv(asked.command, raw.shell.as_deref()) else {
                 return Started::Ended(Box::new(ExecResult::start_failure(
                     StartProblem::NotFound,
                     "the image has no shell to run a shell line with; give the command as a list",
                     ExecPath::Agent,
                 )));
             };
-            let deadline = timeout.and_then(|timeout| began.checked_add(timeout)).map(|at| Deadline {
-                at,
-                by_agent: self.config().exec.on_timeout == OnTimeout::KillTree,
-            });
+            let deadline = timeout
+                .and_then(|timeout| began.checked_add(timeout))
+                .map(|at| Deadline {
+                    at,
+                    by_agent: self.config().exec.on_timeout == OnTimeout::KillTree,
+                });
             let request = ExecRequest {
                 id: uuid::Uuid::new_v4().simple().to_string().into_bytes(),
                 argv,
-                env: options.env.iter().map(|(name, value)| format!("{name}={value}").into_bytes()).collect(),
-                cwd: options.cwd.clone().unwrap_or_default().into_bytes(),
+                env: asked
+                    .env
+                    .iter()
+                    .map(|(name, value)| format!("{name}={value}").into_bytes())
+                    .collect(),
+                cwd: asked.cwd.unwrap_or_default().as_bytes().to_vec(),
                 user,
-                has_input: !matches!(options.stdin, Stdin::Empty),
+                has_input: asked.has_input,
                 keep_on_disconnect: false,
-                timeout_ms: deadline.filter(|deadline| deadline.by_agent).map_or(0, remaining_ms),
+                timeout_ms: deadline
+                    .filter(|deadline| deadline.by_agent)
+                    .map_or(0, remaining_ms),
                 kill_wait_ms: u32::try_from(KILL_WAIT.as_millis()).unwrap_or(u32::MAX),
                 stdout_credit: WINDOW_BYTES,
                 stderr_credit: WINDOW_BYTES,
@@ -99,12 +137,20 @@ impl DockerProvider {
                     ExecPath::Agent,
                 )));
             }
-            let Ok(engine) = self.engine().await else { return Started::Engine };
+            let Ok(engine) = self.engine().await else {
+                return Started::Engine;
+            };
             let started_at = engine.engine_now();
             match link.exec(request).await {
                 Ok(opened) => {
                     let running = Running::new(link, opened);
-                    return Started::Sent(Box::new(Sent { running, began, started_at, timeout, deadline }));
+                    return Started::Sent(Box::new(Sent {
+                        running,
+                        began,
+                        started_at,
+                        timeout,
+                        deadline,
+                    }));
                 }
                 // Nothing was sent: the next round finds another way.
                 Err(Lost(why)) => tracing::debug!(%why, "a command was not sent"),
@@ -120,19 +166,33 @@ impl DockerProvider {
         stdin: Stdin,
         outputs: &Outputs,
     ) -> Result<ExecResult> {
-        let Sent { mut running, began, started_at, timeout, deadline } = sent;
+        let Sent {
+            mut running,
+            began,
+            started_at,
+            timeout,
+            deadline,
+        } = sent;
         let end = drive::drive(self, container_id, &running, stdin, outputs, deadline).await;
         let result = match end {
             End::InputFailed(error) => {
-                return Err(Error::new(ErrorKind::Io, Operation::Exec, "the reader of the standard input failed")
-                    .with_source(error));
+                return Err(Error::new(
+                    ErrorKind::Io,
+                    Operation::Exec,
+                    "the reader of the standard input failed",
+                )
+                .with_source(error));
             }
             End::StartFailed(failed) => {
                 running.disarm();
                 let _nothing = outputs.finish();
                 ending::start_failed(&failed)
             }
-            End::Exited { exit, background_output_open, killed } => {
+            End::Exited {
+                exit,
+                background_output_open,
+                killed,
+            } => {
                 running.disarm();
                 if background_output_open {
                     // What the child still prints is read and dropped over there.
@@ -151,20 +211,27 @@ impl DockerProvider {
                 }
                 let (stdout, stderr) = outputs.finish();
                 let mut result = timed_out(began, timeout).with_output(stdout, stderr);
-                if killed.as_ref().is_some_and(|killed| killed.survivors == 0 && !killed.is_unsure) {
+                if killed
+                    .as_ref()
+                    .is_some_and(|killed| killed.survivors == 0 && !killed.is_unsure)
+                {
                     running.disarm();
                     running.link.push(&ClientMessage::Detach, running.channel);
                 } else if killed.is_none()
                     && let Some(message) = &mut result.message
                 {
-                    message.push_str("; the agent did not say what became of its processes, they are killed when it can");
+                    message.push_str(
+                        "; the agent did not say what became of its processes, they are killed when it can",
+                    );
                 }
                 report(&mut result, killed);
                 result
             }
             End::Lost(why) => {
                 let (stdout, stderr) = outputs.finish();
-                ending::lost(self, container_id, started_at, &why).await.with_output(stdout, stderr)
+                ending::lost(self, container_id, started_at, &why)
+                    .await
+                    .with_output(stdout, stderr)
             }
             End::NotUsable(result) => {
                 let (stdout, stderr) = outputs.finish();
@@ -190,11 +257,20 @@ impl DockerProvider {
         let (sender, receiver) = tokio::sync::oneshot::channel();
         let (provider, task_outputs, container_id) = (self.clone(), outputs.clone(), container_id.to_owned());
         let task = tokio::spawn(async move {
-            let result = provider.finish_by_agent(&container_id, sent, options.stdin, &task_outputs).await;
+            let result = provider
+                .finish_by_agent(&container_id, sent, options.stdin, &task_outputs)
+                .await;
             // A session that is gone wants no result.
             let _gone = sender.send(result).is_err();
         });
-        Box::new(AgentExec::running(id.clone(), link, channel, outputs, receiver, task.abort_handle()))
+        Box::new(AgentExec::running(
+            id.clone(),
+            link,
+            channel,
+            outputs,
+            receiver,
+            task.abort_handle(),
+        ))
     }
 }
 
@@ -231,7 +307,11 @@ fn user_for(link: &Link, user: Option<&User>) -> Option<Vec<u8>> {
 
 fn argv(command: &Command, shell: Option<&str>) -> Option<Vec<Vec<u8>>> {
     match command {
-        Command::Argv(argv) => Some(argv.iter().map(|argument| argument.clone().into_bytes()).collect()),
+        Command::Argv(argv) => Some(
+            argv.iter()
+                .map(|argument| argument.clone().into_bytes())
+                .collect(),
+        ),
         Command::Shell(line) => shell.map(|shell| {
             let argv = [shell, "-c", line.as_str()];
             argv.map(|argument| argument.as_bytes().to_vec()).to_vec()

@@ -48,7 +48,9 @@ impl Decoder {
     /// Takes the next whole message, None until more bytes come.
     pub(super) fn next(&mut self) -> Result<Option<Incoming>, Malformed> {
         loop {
-            let Some(head) = self.buffer.first_chunk::<HEADER_BYTES>() else { return Ok(None) };
+            let Some(head) = self.buffer.first_chunk::<HEADER_BYTES>() else {
+                return Ok(None);
+            };
             let header = Header::parse(*head)?;
             let payload_bytes = header.payload_bytes as usize;
             if self.buffer.len() < HEADER_BYTES + payload_bytes {
@@ -63,8 +65,14 @@ impl Decoder {
     }
 
     fn join(&mut self, header: Header, payload: Bytes) -> Result<Option<Incoming>, Malformed> {
-        let Header { channel, kind, more, .. } = header;
-        let begun = if self.parts.is_empty() { None } else { self.parts.remove(&channel) };
+        let Header {
+            channel, kind, more, ..
+        } = header;
+        let begun = if self.parts.is_empty() {
+            None
+        } else {
+            self.parts.remove(&channel)
+        };
         if begun.is_none() && !more {
             return whole(channel, kind, payload).map(Some);
         }
@@ -92,11 +100,21 @@ impl Decoder {
 fn whole(channel: u32, kind: u8, payload: Bytes) -> Result<Incoming, Malformed> {
     for stream in [Stream::Stdout, Stream::Stderr] {
         if kind == AgentMessage::output_kind(stream) {
-            return Ok(Incoming { channel, content: Content::Output(stream, payload) });
+            return Ok(Incoming {
+                channel,
+                content: Content::Output(stream, payload),
+            });
         }
     }
-    let message = AgentMessage::decode(Frame { channel, kind, payload: payload.into() })?;
-    Ok(Incoming { channel, content: Content::Message(message) })
+    let message = AgentMessage::decode(Frame {
+        channel,
+        kind,
+        payload: payload.into(),
+    })?;
+    Ok(Incoming {
+        channel,
+        content: Content::Message(message),
+    })
 }
 
 #[cfg(test)]
@@ -202,9 +220,20 @@ mod tests {
         let mut bytes = Vec::new();
         long.append(&mut bytes, 9);
         let received = decode(&bytes, 1000).unwrap();
-        assert_eq!(received, [Incoming { channel: 9, content: Content::Message(long) }]);
+        assert_eq!(
+            received,
+            [Incoming {
+                channel: 9,
+                content: Content::Message(long)
+            }]
+        );
 
-        let endless = Header { payload_bytes: 65_536, channel: 1, kind: 0x99, more: true };
+        let endless = Header {
+            payload_bytes: 65_536,
+            channel: 1,
+            kind: 0x99,
+            more: true,
+        };
         let mut decoder = Decoder::default();
         let mut failed = false;
         for _ in 0..200 {

@@ -11,17 +11,21 @@ use tokio_util::io::StreamReader;
 
 use super::super::DockerProvider;
 use super::super::failure::{EngineFailure, QUICK, call};
+use super::PATIENCE;
 use super::launch::Launch;
 use super::link::{Link, Lost, Wire};
 use super::outbox::Writer;
 use super::program::PROGRAM;
-use super::PATIENCE;
 
 /// How much of what a failed `connect` says is kept.
 const COMPLAINT_BYTES: usize = 500;
 
 /// Connects to the agent of a container by an exec.
-pub(super) async fn connect(provider: &DockerProvider, container_id: &str, launch: &Launch) -> Result<Link, Lost> {
+pub(super) async fn connect(
+    provider: &DockerProvider,
+    container_id: &str,
+    launch: &Launch,
+) -> Result<Link, Lost> {
     let complaint = Complaint::default();
     let wire = exec(provider, container_id, launch, complaint.clone())
         .await
@@ -41,7 +45,12 @@ async fn exec(
     launch: &Launch,
     complaint: Complaint,
 ) -> Result<Wire, EngineFailure> {
-    let engine = provider.engine().await.map_err(|error| EngineFailure::Transport { text: error.to_string() })?;
+    let engine = provider
+        .engine()
+        .await
+        .map_err(|error| EngineFailure::Transport {
+            text: error.to_string(),
+        })?;
     let mut argv = vec![PROGRAM.to_owned(), "connect".to_owned()];
     argv.extend(launch.common_arguments());
     let config = ExecConfig {
@@ -53,7 +62,11 @@ async fn exec(
         ..ExecConfig::default()
     };
     let exec = call(QUICK, engine.client.create_exec(container_id, config)).await?;
-    let start = StartExecOptions { detach: false, tty: false, output_capacity: Some(128 * 1024) };
+    let start = StartExecOptions {
+        detach: false,
+        tty: false,
+        output_capacity: Some(128 * 1024),
+    };
     match call(2 * QUICK, engine.client.start_exec(&exec.id, Some(start))).await? {
         StartExecResults::Attached { output, input } => {
             let output = output.filter_map(move |chunk| {
@@ -68,7 +81,10 @@ async fn exec(
                 };
                 std::future::ready(kept)
             });
-            Ok(Wire { reader: Box::pin(StreamReader::new(output)), writer: Writer::Stream(input) })
+            Ok(Wire {
+                reader: Box::pin(StreamReader::new(output)),
+                writer: Writer::Stream(input),
+            })
         }
         StartExecResults::Detached => Err(EngineFailure::Unreadable {
             text: "an attached exec was started detached".to_owned(),

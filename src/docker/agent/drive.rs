@@ -42,7 +42,12 @@ pub(super) struct Running {
 
 impl Running {
     pub(super) fn new(link: Arc<Link>, opened: Opened) -> Self {
-        Self { link, channel: opened.channel, mailbox: opened.mailbox, armed: true }
+        Self {
+            link,
+            channel: opened.channel,
+            mailbox: opened.mailbox,
+            armed: true,
+        }
     }
 
     /// Nothing is left to kill.
@@ -64,7 +69,11 @@ impl Drop for Running {
 /// How a command ended.
 #[derive(Debug)]
 pub(super) enum End {
-    Exited { exit: Exit, background_output_open: bool, killed: Option<Killed> },
+    Exited {
+        exit: Exit,
+        background_output_open: bool,
+        killed: Option<Killed>,
+    },
     StartFailed(StartFailed),
     /// With the report about its processes, where there is one.
     TimedOut(Option<Killed>),
@@ -123,7 +132,10 @@ pub(super) async fn drive(
         if let Some(why) = news.lost {
             return End::Lost(why);
         }
-        let wake = ending.as_ref().map(|ending| ending.until).or(deadline.map(|deadline| deadline.at));
+        let wake = ending
+            .as_ref()
+            .map(|ending| ending.until)
+            .or(deadline.map(|deadline| deadline.at));
         tokio::select! {
             () = running.mailbox.changed() => {}
             () = deliver(&mut stdout.pending), if stdout.pending.is_some() => {}
@@ -160,7 +172,11 @@ fn ended(exit: Exit, taps: [&Tap<'_>; 2], killed: Option<Killed>) -> End {
         return End::TimedOut(killed);
     }
     let background_output_open = taps.iter().any(|tap| tap.state != StreamState::Ended);
-    End::Exited { exit, background_output_open, killed }
+    End::Exited {
+        exit,
+        background_output_open,
+        killed,
+    }
 }
 
 /// The time between the end of a command's time and the report of what was killed.
@@ -173,11 +189,19 @@ struct Ending {
 impl Ending {
     /// The agent may be frozen with its sandbox: it is given little time to show that it is not.
     fn asking(link: &Link) -> Self {
-        Self { until: Instant::now() + SIGN_OF_LIFE, pong: Some(link.ping()), has_report: false }
+        Self {
+            until: Instant::now() + SIGN_OF_LIFE,
+            pong: Some(link.ping()),
+            has_report: false,
+        }
     }
 
     fn waiting_for_report() -> Self {
-        Self { until: Instant::now() + KILL_WAIT + SIGN_OF_LIFE, pong: None, has_report: false }
+        Self {
+            until: Instant::now() + KILL_WAIT + SIGN_OF_LIFE,
+            pong: None,
+            has_report: false,
+        }
     }
 
     fn reported(&mut self) {
@@ -214,7 +238,13 @@ struct Tap<'a> {
 
 impl<'a> Tap<'a> {
     fn new(stream: Stream, sink: &'a Sink) -> Self {
-        Self { stream, sink, pending: None, state: StreamState::Open, untold: 0 }
+        Self {
+            stream,
+            sink,
+            pending: None,
+            state: StreamState::Open,
+            untold: 0,
+        }
     }
 
     /// Moves what there is, up to a chunk that must wait for its reader. The other stream goes on.
@@ -226,7 +256,9 @@ impl<'a> Tap<'a> {
                     self.pending = self.sink.push(chunk);
                     if self.untold >= WINDOW_BYTES / 4 {
                         running.mailbox.allow(self.stream, self.untold);
-                        running.link.push(&ClientMessage::Credit(self.stream, self.untold), running.channel);
+                        running
+                            .link
+                            .push(&ClientMessage::Credit(self.stream, self.untold), running.channel);
                         self.untold = 0;
                     }
                 }
@@ -277,11 +309,19 @@ async fn feed(running: &Running, stdin: Stdin) -> io::Result<()> {
 /// False when nobody reads it any more.
 async fn send_input(running: &Running, mut bytes: Bytes) -> bool {
     while !bytes.is_empty() {
-        let Some(room) = running.mailbox.input_credit(bytes.len().min(MAX_PAYLOAD_BYTES)).await else {
+        let Some(room) = running
+            .mailbox
+            .input_credit(bytes.len().min(MAX_PAYLOAD_BYTES))
+            .await
+        else {
             return false;
         };
         let part = bytes.split_to(room);
-        if !running.link.send(&ClientMessage::Input(part.into()), running.channel).await {
+        if !running
+            .link
+            .send(&ClientMessage::Input(part.into()), running.channel)
+            .await
+        {
             return false;
         }
     }

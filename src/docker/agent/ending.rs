@@ -29,7 +29,9 @@ pub(super) async fn lost(
         Some(died) => died,
         None => (
             SandboxReason::AgentLost,
-            format!("the agent was lost while it ran the command ({why}); what became of the command is not known"),
+            format!(
+                "the agent was lost while it ran the command ({why}); what became of the command is not known"
+            ),
         ),
     };
     ExecResult::sandbox_failure(reason, message, ExecPath::Agent)
@@ -65,7 +67,10 @@ pub(super) fn start_failed(failed: &StartFailed) -> ExecResult {
         StartStage::NotFound => (StartProblem::NotFound, "the program was not found"),
         StartStage::NotExecutable => (StartProblem::NotExecutable, "the program can't be executed"),
         StartStage::TooLong => (StartProblem::TooLong, "arguments and environment are too long"),
-        StartStage::BadFormat => (StartProblem::BadFormat, "the program has no format that can be executed"),
+        StartStage::BadFormat => (
+            StartProblem::BadFormat,
+            "the program has no format that can be executed",
+        ),
         StartStage::Other => (StartProblem::Other, "the command could not be started"),
     };
     let mut message = tried.to_owned();
@@ -96,7 +101,14 @@ mod tests {
     use crate::spec::{ExecErrorType, ExecReason};
 
     fn exit(code: Option<u8>, signal: Option<u8>) -> Exit {
-        Exit { code, signal, cause: ExitCause::Itself, oom_kills: 0, user_us: 0, system_us: 0 }
+        Exit {
+            code,
+            signal,
+            cause: ExitCause::Itself,
+            oom_kills: 0,
+            user_us: 0,
+            system_us: 0,
+        }
     }
 
     #[test]
@@ -104,13 +116,19 @@ mod tests {
         assert_eq!(exited(exit(Some(7), None)).return_code, 7);
         assert_eq!(exited(exit(None, Some(15))).return_code, 143);
         let lost = exited(exit(None, None));
-        assert_eq!((lost.return_code, lost.error_type), (125, Some(ExecErrorType::Sandbox)));
+        assert_eq!(
+            (lost.return_code, lost.error_type),
+            (125, Some(ExecErrorType::Sandbox))
+        );
         assert_eq!(lost.reason, Some(ExecReason::Sandbox(SandboxReason::AgentLost)));
     }
 
     #[test]
     fn a_kill_for_want_of_memory_is_hinted_at() {
-        let killed = Exit { oom_kills: 2, ..exit(None, Some(9)) };
+        let killed = Exit {
+            oom_kills: 2,
+            ..exit(None, Some(9))
+        };
         let result = exited(killed);
         assert_eq!((result.return_code, result.error_type), (137, None));
         assert!(result.hint.is_some());
@@ -126,12 +144,19 @@ mod tests {
             (StartStage::User, StartProblem::User, 126),
             (StartStage::BadFormat, StartProblem::BadFormat, 126),
         ] {
-            let result = start_failed(&StartFailed { stage, errno: 2, subject: "/nope".into() });
+            let result = start_failed(&StartFailed {
+                stage,
+                errno: 2,
+                subject: "/nope".into(),
+            });
             assert_eq!(result.return_code, code);
             assert_eq!(result.reason, Some(ExecReason::Start(problem)));
             assert_eq!(result.stdout().as_deref(), Some(""));
             let stderr = result.stderr().unwrap();
-            assert!(stderr.contains("`/nope`") && stderr.contains("errno 2"), "{stderr}");
+            assert!(
+                stderr.contains("`/nope`") && stderr.contains("errno 2"),
+                "{stderr}"
+            );
         }
     }
 }

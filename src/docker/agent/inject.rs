@@ -26,7 +26,12 @@ const PUT: Duration = Duration::from_secs(30);
 impl DockerProvider {
     /// Makes sure that the program is whole in the volume that a created container has mounted. The container is looked
     /// into through the engine and not started.
-    pub(super) async fn provide_agent(&self, container_id: &str, image: &str, platform: &str) -> Result<(), EngineFailure> {
+    pub(super) async fn provide_agent(
+        &self,
+        container_id: &str,
+        image: &str,
+        platform: &str,
+    ) -> Result<(), EngineFailure> {
         let deadline = Instant::now() + PATIENCE;
         let mut pause = Duration::from_millis(10);
         loop {
@@ -48,8 +53,15 @@ impl DockerProvider {
     /// Compares the size: a filling that was interrupted leaves a shorter file. What is in it proves the agent's hello.
     async fn agent_is_whole(&self, container: &str) -> Result<bool, EngineFailure> {
         let engine = self.reach().await?;
-        let options = ContainerArchiveInfoOptionsBuilder::new().path(program::PROGRAM).build();
-        match call(QUICK, engine.client.get_container_archive_info(container, Some(options))).await {
+        let options = ContainerArchiveInfoOptionsBuilder::new()
+            .path(program::PROGRAM)
+            .build();
+        match call(
+            QUICK,
+            engine.client.get_container_archive_info(container, Some(options)),
+        )
+        .await
+        {
             Ok(stat) => Ok(u64::try_from(stat.size) == Ok(program::size_bytes())),
             Err(failure) if failure.is_status(404) => Ok(false),
             Err(failure) => Err(failure),
@@ -60,7 +72,10 @@ impl DockerProvider {
     async fn try_fill(&self, image: &str, platform: &str) -> Result<bool, EngineFailure> {
         let engine = self.reach().await?;
         let name = program::filler();
-        let options = CreateContainerOptionsBuilder::new().name(&name).platform(platform).build();
+        let options = CreateContainerOptionsBuilder::new()
+            .name(&name)
+            .platform(platform)
+            .build();
         let body = ContainerCreateBody {
             image: Some(image.to_owned()),
             // Never started, but an engine wants a program.
@@ -74,7 +89,10 @@ impl DockerProvider {
             ..ContainerCreateBody::default()
         };
         let filler = match call(QUICK, engine.client.create_container(Some(options), body)).await {
-            Ok(created) => Filler { provider: self.clone(), container_id: Some(created.id) },
+            Ok(created) => Filler {
+                provider: self.clone(),
+                container_id: Some(created.id),
+            },
             Err(failure) if failure.is_status(409) => {
                 self.remove_stale(&name).await?;
                 return Ok(false);
@@ -92,20 +110,37 @@ impl DockerProvider {
             return Ok(());
         }
         let engine = self.reach().await?;
-        let archive = program::archive().map_err(|error| EngineFailure::Unreadable { text: error.to_string() })?;
-        let options = UploadToContainerOptionsBuilder::new().path(program::FOLDER).build();
-        call(PUT, engine.client.upload_to_container(filler, Some(options), bollard::body_full(archive))).await?;
+        let archive = program::archive().map_err(|error| EngineFailure::Unreadable {
+            text: error.to_string(),
+        })?;
+        let options = UploadToContainerOptionsBuilder::new()
+            .path(program::FOLDER)
+            .build();
+        call(
+            PUT,
+            engine
+                .client
+                .upload_to_container(filler, Some(options), bollard::body_full(archive)),
+        )
+        .await?;
         if self.agent_is_whole(filler).await? {
-            tracing::info!(volume = program::volume(), "the resident agent was put on the engine");
+            tracing::info!(
+                volume = program::volume(),
+                "the resident agent was put on the engine"
+            );
             return Ok(());
         }
         // Engines answer 200 also for archives that they did not unpack (bugs B18).
-        Err(EngineFailure::Unreadable { text: "the program is not whole after it was sent".to_owned() })
+        Err(EngineFailure::Unreadable {
+            text: "the program is not whole after it was sent".to_owned(),
+        })
     }
 
     /// Removes a lock that was left behind.
     async fn remove_stale(&self, name: &str) -> Result<(), EngineFailure> {
-        let Looked::There(inspected) = self.look(name).await? else { return Ok(()) };
+        let Looked::There(inspected) = self.look(name).await? else {
+            return Ok(());
+        };
         let engine = self.reach().await?;
         let age = inspected.created.as_deref().and_then(|created| {
             let created: EngineTime = created.parse().ok()?;
@@ -117,13 +152,17 @@ impl DockerProvider {
             tracing::debug!(%container_id, "removing what an interrupted filling has left");
             // By its id: the name may be somebody else's new lock by now.
             let removed = self.remove_container(&container_id).await;
-            return removed.map_err(|error| EngineFailure::Transport { text: error.to_string() });
+            return removed.map_err(|error| EngineFailure::Transport {
+                text: error.to_string(),
+            });
         }
         Ok(())
     }
 
     pub(super) async fn reach(&self) -> Result<&Engine, EngineFailure> {
-        self.engine().await.map_err(|error| EngineFailure::Transport { text: error.to_string() })
+        self.engine().await.map_err(|error| EngineFailure::Transport {
+            text: error.to_string(),
+        })
     }
 }
 
@@ -145,12 +184,16 @@ impl Filler {
 
 impl Drop for Filler {
     fn drop(&mut self) {
-        let Some(container_id) = self.container_id.take() else { return };
+        let Some(container_id) = self.container_id.take() else {
+            return;
+        };
         let provider = self.provider.clone();
-        self.provider.reaper().submit("remove the lock of the agent's volume", async move {
-            if let Err(error) = provider.remove_container(&container_id).await {
-                tracing::warn!(%container_id, %error, "a lock was left behind; it ages out");
-            }
-        });
+        self.provider
+            .reaper()
+            .submit("remove the lock of the agent's volume", async move {
+                if let Err(error) = provider.remove_container(&container_id).await {
+                    tracing::warn!(%container_id, %error, "a lock was left behind; it ages out");
+                }
+            });
     }
 }

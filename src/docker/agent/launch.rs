@@ -97,7 +97,10 @@ pub(super) fn volume_mount(read_only: bool) -> Mount {
 
 /// The labels of what belongs to no single owner.
 pub(super) fn shared_labels() -> HashMap<String, String> {
-    HashMap::from([(LABEL.to_owned(), "1".to_owned()), (format!("{LABEL}.kind"), "shared".to_owned())])
+    HashMap::from([
+        (LABEL.to_owned(), "1".to_owned()),
+        (format!("{LABEL}.kind"), "shared".to_owned()),
+    ])
 }
 
 /// Why a sandbox with these rights may not have the volume that all share: it could reach behind a read-only mount.
@@ -115,8 +118,16 @@ pub(super) fn may_not_share(host: Option<&HostConfig>) -> Option<&'static str> {
     if adds("SYS_ADMIN") || adds("ALL") {
         return Some("the sandbox may mount file systems");
     }
-    let binds_a_path = host.binds.iter().flatten().any(|bind| bind.starts_with(['/', '.', '~']))
-        || host.mounts.iter().flatten().any(|mount| mount.typ == Some(MountType::BIND));
+    let binds_a_path = host
+        .binds
+        .iter()
+        .flatten()
+        .any(|bind| bind.starts_with(['/', '.', '~']))
+        || host
+            .mounts
+            .iter()
+            .flatten()
+            .any(|mount| mount.typ == Some(MountType::BIND));
     binds_a_path.then_some("the sandbox has folders of the engine's machine")
 }
 
@@ -125,14 +136,23 @@ mod tests {
     use super::*;
 
     fn launch() -> Launch {
-        Launch { name: "n".into(), main: Main::Agent, keep_home: false, ttl: None, folder: None }
+        Launch {
+            name: "n".into(),
+            main: Main::Agent,
+            keep_home: false,
+            ttl: None,
+            folder: None,
+        }
     }
 
     fn applied(launch: &Launch, entrypoint: &[&str]) -> ContainerCreateBody {
         let mut body = ContainerCreateBody {
             entrypoint: Some(vec!["sh".into()]),
             cmd: Some(vec!["-c".into(), "loop".into()]),
-            host_config: Some(HostConfig { init: Some(true), ..HostConfig::default() }),
+            host_config: Some(HostConfig {
+                init: Some(true),
+                ..HostConfig::default()
+            }),
             ..ContainerCreateBody::default()
         };
         let entrypoint: Vec<String> = entrypoint.iter().map(|&argument| argument.to_owned()).collect();
@@ -179,12 +199,21 @@ mod tests {
                 "-g"
             ]
         );
-        assert_eq!(body.host_config.unwrap().mounts.unwrap()[1].source.as_deref(), Some("/tmp/x"));
+        assert_eq!(
+            body.host_config.unwrap().mounts.unwrap()[1].source.as_deref(),
+            Some("/tmp/x")
+        );
     }
 
     #[test]
     fn an_entrypoint_of_its_own_stays_the_main_process() {
-        let body = applied(&Launch { main: Main::Entrypoint, ..launch() }, &["nginx"]);
+        let body = applied(
+            &Launch {
+                main: Main::Entrypoint,
+                ..launch()
+            },
+            &["nginx"],
+        );
         assert_eq!(body.entrypoint.unwrap(), ["sh"]);
         let host = body.host_config.unwrap();
         assert_eq!((host.init, host.mounts.unwrap().len()), (Some(true), 1));
@@ -204,7 +233,10 @@ mod tests {
             config(|host| host.cap_add = Some(vec!["all".into()])),
             config(|host| host.binds = Some(vec!["/etc:/etc".into()])),
             config(|host| {
-                host.mounts = Some(vec![Mount { typ: Some(MountType::BIND), ..Mount::default() }]);
+                host.mounts = Some(vec![Mount {
+                    typ: Some(MountType::BIND),
+                    ..Mount::default()
+                }]);
             }),
         ] {
             assert!(may_not_share(Some(&host)).is_some(), "{host:?}");

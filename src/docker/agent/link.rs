@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use gym_sandbox_agent::protocol::{
-    AgentHello, AgentMessage, ClientHello, ClientMessage, ExecRequest, Fingerprint, INPUT_WINDOW_BYTES, MAX_MESSAGE_BYTES,
-    Malformed, OLDEST_VERSION, VERSION,
+    AgentHello, AgentMessage, ClientHello, ClientMessage, ExecRequest, Fingerprint, INPUT_WINDOW_BYTES,
+    MAX_MESSAGE_BYTES, Malformed, OLDEST_VERSION, VERSION,
 };
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
@@ -40,7 +40,6 @@ struct Shared {
     began: Instant,
     /// When the agent was last heard, in microseconds since `began`.
     heard_us: AtomicU64,
-    lost: Notify,
 }
 
 #[derive(Default)]
@@ -72,7 +71,11 @@ impl Link {
         outbox.push(&ClientMessage::Hello(ClientHello::default()), 0);
         let hello = match tokio::time::timeout(patience, hello(&mut wire.reader, &mut decoder)).await {
             Ok(hello) => hello?,
-            Err(_) => return Err(Lost(format!("the agent did not say hello in {patience:?}").into())),
+            Err(_) => {
+                return Err(Lost(
+                    format!("the agent did not say hello in {patience:?}").into(),
+                ));
+            }
         };
         check(&hello)?;
         let shared = Arc::new(Shared {
@@ -80,11 +83,14 @@ impl Link {
             outbox,
             began: Instant::now(),
             heard_us: AtomicU64::new(0),
-            lost: Notify::new(),
         });
         let reading = tokio::spawn(run(Arc::clone(&shared), wire.reader, decoder, writing));
         let writer_task = writer_task.keep();
-        Ok(Self { shared, hello, tasks: [reading.abort_handle(), writer_task] })
+        Ok(Self {
+            shared,
+            hello,
+            tasks: [reading.abort_handle(), writer_task],
+        })
     }
 
     pub(super) fn hello(&self) -> &AgentHello {
@@ -116,7 +122,9 @@ impl Link {
             }
             token
         };
-        self.shared.outbox.push(&ClientMessage::Ping(token.to_le_bytes().to_vec()), 0);
+        self.shared
+            .outbox
+            .push(&ClientMessage::Ping(token.to_le_bytes().to_vec()), 0);
         receiver
     }
 
@@ -135,9 +143,20 @@ impl Link {
             table.commands.insert(channel, Arc::clone(&mailbox));
             channel
         };
-        let mut entry = Entry { shared: &self.shared, channel, keep: false };
-        if !self.shared.outbox.send(&ClientMessage::Exec(Box::new(request)), channel).await {
-            return Err(self.lost().unwrap_or_else(|| Lost("the connection is closed".into())));
+        let mut entry = Entry {
+            shared: &self.shared,
+            channel,
+            keep: false,
+        };
+        if !self
+            .shared
+            .outbox
+            .send(&ClientMessage::Exec(Box::new(request)), channel)
+            .await
+        {
+            return Err(self
+                .lost()
+                .unwrap_or_else(|| Lost("the connection is closed".into())));
         }
         entry.keep = true;
         Ok(Opened { channel, mailbox })
@@ -158,20 +177,6 @@ impl Link {
     pub(super) fn forget(&self, channel: u32) {
         self.shared.table().commands.remove(&channel);
     }
-
-    /// Waits until the connection is lost.
-    #[cfg(test)]
-    pub(super) async fn wait_lost(&self) -> Lost {
-        loop {
-            let notified = self.shared.lost.notified();
-            tokio::pin!(notified);
-            notified.as_mut().enable();
-            if let Some(lost) = self.lost() {
-                return lost;
-            }
-            notified.await;
-        }
-    }
 }
 
 impl Drop for Link {
@@ -185,7 +190,10 @@ impl Drop for Link {
 
 impl fmt::Debug for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Link").field("pid", &self.hello.pid).field("uid", &self.hello.uid).finish_non_exhaustive()
+        f.debug_struct("Link")
+            .field("pid", &self.hello.pid)
+            .field("uid", &self.hello.uid)
+            .finish_non_exhaustive()
     }
 }
 
@@ -220,9 +228,14 @@ impl Drop for AbortOnDrop {
     }
 }
 
-async fn hello(reader: &mut Pin<Box<dyn AsyncRead + Send>>, decoder: &mut Decoder) -> Result<AgentHello, Lost> {
+async fn hello(
+    reader: &mut Pin<Box<dyn AsyncRead + Send>>,
+    decoder: &mut Decoder,
+) -> Result<AgentHello, Lost> {
     loop {
-        let next = decoder.next().map_err(|malformed| Lost(format!("no agent answers: {malformed}").into()))?;
+        let next = decoder
+            .next()
+            .map_err(|malformed| Lost(format!("no agent answers: {malformed}").into()))?;
         match next.map(|incoming| incoming.content) {
             Some(Content::Message(AgentMessage::Hello(hello))) => return Ok(hello),
             Some(Content::Message(AgentMessage::Refused(reason))) => return Err(refused(&reason)),
@@ -230,9 +243,17 @@ async fn hello(reader: &mut Pin<Box<dyn AsyncRead + Send>>, decoder: &mut Decode
             None => {}
         }
         match reader.read_buf(decoder.buffer()).await {
-            Ok(0) => return Err(Lost("the agent closed the connection before it said hello".into())),
+            Ok(0) => {
+                return Err(Lost(
+                    "the agent closed the connection before it said hello".into(),
+                ));
+            }
             Ok(_) => {}
-            Err(error) => return Err(Lost(format!("the connection broke before the agent said hello: {error}").into())),
+            Err(error) => {
+                return Err(Lost(
+                    format!("the connection broke before the agent said hello: {error}").into(),
+                ));
+            }
         }
     }
 }
@@ -241,8 +262,11 @@ async fn hello(reader: &mut Pin<Box<dyn AsyncRead + Send>>, decoder: &mut Decode
 fn check(hello: &AgentHello) -> Result<(), Lost> {
     if hello.oldest_version > VERSION || hello.version < OLDEST_VERSION {
         return Err(Lost(
-            format!("the agent speaks protocol {} to {}, this library {VERSION}", hello.oldest_version, hello.version)
-                .into(),
+            format!(
+                "the agent speaks protocol {} to {}, this library {VERSION}",
+                hello.oldest_version, hello.version
+            )
+            .into(),
         ));
     }
     let expected = gym_sandbox_agent::BINARY.map(Fingerprint::of);
@@ -361,7 +385,6 @@ impl Shared {
         for mailbox in mailboxes.into_values() {
             mailbox.lose(&why);
         }
-        self.lost.notify_waiters();
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -372,6 +395,11 @@ impl Shared {
 
 /// Says whether a command is short enough to be sent.
 pub(super) fn fits(request: &ExecRequest) -> bool {
-    let entries = request.argv.iter().chain(&request.env).map(|entry| entry.len() + 4).sum::<usize>();
+    let entries = request
+        .argv
+        .iter()
+        .chain(&request.env)
+        .map(|entry| entry.len() + 4)
+        .sum::<usize>();
     entries + request.cwd.len() + request.user.len() + 1024 < MAX_MESSAGE_BYTES
 }

@@ -109,8 +109,16 @@ impl Mailbox {
         let mut inbox = self.inbox();
         match message {
             AgentMessage::Started(_) => inbox.news.started = true,
-            AgentMessage::StartFailed { stage, errno, subject } => {
-                inbox.news.start_failed = Some(StartFailed { stage, errno, subject });
+            AgentMessage::StartFailed {
+                stage,
+                errno,
+                subject,
+            } => {
+                inbox.news.start_failed = Some(StartFailed {
+                    stage,
+                    errno,
+                    subject,
+                });
             }
             AgentMessage::StreamEnd { stream, .. } => inbox.stream(stream).state = StreamState::Ended,
             AgentMessage::Drained(stream) => {
@@ -132,9 +140,19 @@ impl Mailbox {
                 self.input.notify_one();
                 return Ok(false);
             }
-            AgentMessage::Killed { cause, killed, survivors, is_unsure } => {
+            AgentMessage::Killed {
+                cause,
+                killed,
+                survivors,
+                is_unsure,
+            } => {
                 let survivors = u32::try_from(survivors.len()).unwrap_or(u32::MAX);
-                inbox.news.killed = Some(Killed { cause, killed, survivors, is_unsure });
+                inbox.news.killed = Some(Killed {
+                    cause,
+                    killed,
+                    survivors,
+                    is_unsure,
+                });
             }
             AgentMessage::Gone => return Ok(true),
             _ => return Err(Malformed("a command's channel has another message")),
@@ -242,7 +260,11 @@ impl Arrived {
         if let Some(chunk) = self.chunks.pop_front() {
             return Ok(chunk);
         }
-        if self.small.is_empty() { Err(self.state) } else { Ok(self.small.split().freeze()) }
+        if self.small.is_empty() {
+            Err(self.state)
+        } else {
+            Ok(self.small.split().freeze())
+        }
     }
 }
 
@@ -273,10 +295,22 @@ mod tests {
         let mailbox = Mailbox::new(0);
         let window = vec![0; WINDOW_BYTES as usize];
         mailbox.put_output(Stream::Stdout, window.into()).unwrap();
-        assert!(mailbox.put_output(Stream::Stdout, Bytes::from_static(b"x")).is_err());
-        assert!(mailbox.put_output(Stream::Stderr, Bytes::from_static(b"x")).is_ok());
+        assert!(
+            mailbox
+                .put_output(Stream::Stdout, Bytes::from_static(b"x"))
+                .is_err()
+        );
+        assert!(
+            mailbox
+                .put_output(Stream::Stderr, Bytes::from_static(b"x"))
+                .is_ok()
+        );
         mailbox.allow(Stream::Stdout, 1);
-        assert!(mailbox.put_output(Stream::Stdout, Bytes::from_static(b"x")).is_ok());
+        assert!(
+            mailbox
+                .put_output(Stream::Stdout, Bytes::from_static(b"x"))
+                .is_ok()
+        );
     }
 
     #[tokio::test]

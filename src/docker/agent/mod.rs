@@ -23,9 +23,13 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use super::DockerProvider;
+use super::connect::Engine;
+
+pub(super) use command::Started;
 pub(super) use plan::Plan;
-pub(super) use program::unusable_on;
-pub(super) use resident::{Resident, Route};
+pub(super) use resident::Resident;
+pub(super) use session::ended_session;
 
 /// How long an agent that was started may take until it has said hello.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -58,9 +62,48 @@ pub(super) struct Fleet {
     socket_failed: std::sync::atomic::AtomicBool,
 }
 
+impl DockerProvider {
+    /// How commands are run on this engine, and why so, as far as that holds for all sandboxes.
+    pub(super) fn exec_path_report(&self, engine: &Engine) -> (String, String) {
+        let policy = self.config().exec.exec_path;
+        let unusable = program::unusable_on(&engine.os_type, &engine.architecture);
+        let by_engine = |why: String| ("engine".to_owned(), why);
+        match (policy, unusable) {
+            (ExecPathPolicy::Engine, _) => by_engine("`exec_path` is `engine`".to_owned()),
+            (ExecPathPolicy::Auto, Some(why)) => by_engine(why),
+            (ExecPathPolicy::Agent, Some(why)) => by_engine(format!(
+                "`exec_path` is `agent`, so that no sandbox can be made: {why}"
+            )),
+            (ExecPathPolicy::Auto, None) => {
+                let images = self.fleet().images_without();
+                let mut why = "`exec_path` is `auto` and the engine can have the agent".to_owned();
+                if !images.is_empty() {
+                    why = format!("{why}; it does not work in {}", images.join(", "));
+                }
+                ("agent".to_owned(), why)
+            }
+            (ExecPathPolicy::Agent, None) => ("agent".to_owned(), "`exec_path` is `agent`".to_owned()),
+        }
+    }
+}
+
 impl Fleet {
+    fn images_without(&self) -> Vec<String> {
+        let unusable = self.unusable.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut images: Vec<String> = unusable
+            .iter()
+            .map(|(image, why)| format!("`{image}` ({why})"))
+            .collect();
+        images.sort_unstable();
+        images
+    }
+
     fn why_unusable(&self, image: &str) -> Option<Arc<str>> {
-        self.unusable.lock().unwrap_or_else(PoisonError::into_inner).get(image).cloned()
+        self.unusable
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(image)
+            .cloned()
     }
 
     fn remember_unusable(&self, image: &str, why: &Arc<str>) {

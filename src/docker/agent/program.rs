@@ -24,9 +24,8 @@ pub(super) fn unusable_on(os_type: &str, architecture: &str) -> Option<String> {
         return Some(format!("the agent is for Linux, the engine runs {os_type}"));
     }
     let architecture = canonical(architecture);
-    (architecture != ARCHITECTURE).then(|| {
-        format!("the agent of this library is for {ARCHITECTURE}, the engine is {architecture}")
-    })
+    (architecture != ARCHITECTURE)
+        .then(|| format!("the agent of this library is for {ARCHITECTURE}, the engine is {architecture}"))
 }
 
 /// The engine's word for what the kernel calls otherwise.

@@ -23,7 +23,7 @@ const RECENT: Duration = Duration::from_millis(20);
 const ANSWER: Duration = Duration::from_millis(50);
 
 /// Which way a command goes.
-pub(in crate::docker) enum Route {
+pub(super) enum Route {
     /// By the agent.
     Agent(Arc<Link>),
     /// By an exec of the engine.
@@ -80,7 +80,10 @@ impl Resident {
     }
 
     /// The agent of a sandbox that another process has made, found in what the engine says of it.
-    pub(in crate::docker) fn found(policy: ExecPathPolicy, inspected: &ContainerInspectResponse) -> Arc<Self> {
+    pub(in crate::docker) fn found(
+        policy: ExecPathPolicy,
+        inspected: &ContainerInspectResponse,
+    ) -> Arc<Self> {
         if policy == ExecPathPolicy::Engine {
             return Self::none("`exec_path` is `engine`");
         }
@@ -95,13 +98,34 @@ impl Resident {
         let argv = config.entrypoint.unwrap_or_default();
         let is_main = argv.first().is_some_and(|program| program == PROGRAM);
         let keep_home = if is_main {
-            argv.iter().take_while(|argument| *argument != "--").any(|argument| argument == "--keep-home")
+            argv.iter()
+                .take_while(|argument| *argument != "--")
+                .any(|argument| argument == "--keep-home")
         } else {
-            config.env.iter().flatten().any(|entry| entry.starts_with("HOME="))
+            config
+                .env
+                .iter()
+                .flatten()
+                .any(|entry| entry.starts_with("HOME="))
         };
-        let name = inspected.name.as_deref().unwrap_or_default().trim_start_matches('/').to_owned();
+        let name = inspected
+            .name
+            .as_deref()
+            .unwrap_or_default()
+            .trim_start_matches('/')
+            .to_owned();
         let main = if is_main { Main::Agent } else { Main::Entrypoint };
-        Self::new(Launch { name, main, keep_home, ttl: None, folder: None }, policy, None)
+        Self::new(
+            Launch {
+                name,
+                main,
+                keep_home,
+                ttl: None,
+                folder: None,
+            },
+            policy,
+            None,
+        )
     }
 
     /// How commands are run now; before the first command, how they will be tried.
@@ -127,13 +151,15 @@ impl Resident {
 
     /// The main process is the agent, so that it must answer.
     pub(super) fn is_main_process(&self) -> bool {
-        self.launch.as_ref().is_some_and(|launch| launch.main == Main::Agent)
+        self.launch
+            .as_ref()
+            .is_some_and(|launch| launch.main == Main::Agent)
     }
 
     /// Finds out which way a command goes. An agent that is known to live is used at once; one that has been silent is
     /// asked first, so that nothing is sent into a sandbox that is paused, stopped or gone. What was not sent can still
     /// go by the engine.
-    pub(in crate::docker) async fn route(&self, provider: &DockerProvider, container_id: &str) -> Route {
+    pub(super) async fn route(&self, provider: &DockerProvider, container_id: &str) -> Route {
         // Two rounds: a connection that turns out to be lost is made again once.
         for _ in 0..2 {
             let link = match self.link(provider, container_id).await {
@@ -204,9 +230,21 @@ impl Resident {
     }
 
     /// Connects: by the socket at first, where there is one, else by an exec.
-    pub(super) async fn connect(&self, provider: &DockerProvider, container_id: &str) -> Result<Arc<Link>, Lost> {
-        let Some(launch) = &self.launch else { return Err(Lost("there is no agent in the sandbox".into())) };
-        let dialled = match self.doorway.lock().await.as_mut().filter(|doorway| doorway.is_open()) {
+    pub(super) async fn connect(
+        &self,
+        provider: &DockerProvider,
+        container_id: &str,
+    ) -> Result<Arc<Link>, Lost> {
+        let Some(launch) = &self.launch else {
+            return Err(Lost("there is no agent in the sandbox".into()));
+        };
+        let dialled = match self
+            .doorway
+            .lock()
+            .await
+            .as_mut()
+            .filter(|doorway| doorway.is_open())
+        {
             Some(doorway) => match doorway.accept(PATIENCE).await {
                 Ok(wire) => Link::open(wire, PATIENCE).await.map(Some),
                 Err(Lost(why)) => {
@@ -272,5 +310,6 @@ enum Asked {
 }
 
 fn lost(link: &Link) -> Arc<str> {
-    link.lost().map_or_else(|| "the connection is lost".into(), |Lost(why)| why)
+    link.lost()
+        .map_or_else(|| "the connection is lost".into(), |Lost(why)| why)
 }

@@ -24,12 +24,12 @@ const AFTER_KILL: Duration = Duration::from_secs(15);
 /// A command that a task of its own reads to its end.
 pub(super) struct AgentExec {
     sandbox_id: SandboxId,
-    link: Arc<Link>,
-    channel: u32,
+    /// None when nothing was sent.
+    channel: Option<(Arc<Link>, u32)>,
     outputs: Outputs,
     outcome: Outcome,
     /// The task ends with the session; what it then leaves running is killed by its guard.
-    task: AbortHandle,
+    task: Option<AbortHandle>,
 }
 
 enum Outcome {
@@ -37,6 +37,20 @@ enum Outcome {
     Ended(ExecResult),
     /// The error was handed out already.
     Failed,
+}
+
+/// The session of a command that was not run.
+pub(in crate::docker) fn ended_session(sandbox_id: &SandboxId, result: ExecResult) -> Box<dyn ExecSession> {
+    let outputs = Outputs::capturing(0);
+    // Its streams are at their end.
+    let _nothing = outputs.finish();
+    Box::new(AgentExec {
+        sandbox_id: sandbox_id.clone(),
+        channel: None,
+        outputs,
+        outcome: Outcome::Ended(result),
+        task: None,
+    })
 }
 
 impl AgentExec {
@@ -48,7 +62,13 @@ impl AgentExec {
         receiver: oneshot::Receiver<Result<ExecResult>>,
         task: AbortHandle,
     ) -> Self {
-        Self { sandbox_id, link, channel, outputs, outcome: Outcome::Running(receiver), task }
+        Self {
+            sandbox_id,
+            channel: Some((link, channel)),
+            outputs,
+            outcome: Outcome::Running(receiver),
+            task: Some(task),
+        }
     }
 
     async fn result(&mut self) -> Result<ExecResult> {
@@ -70,6 +90,12 @@ impl AgentExec {
                 self.outcome = Outcome::Failed;
                 Err(self.lost("the task that reads the command has ended"))
             }
+        }
+    }
+
+    fn push(&self, message: &ClientMessage) {
+        if let Some((link, channel)) = &self.channel {
+            link.push(message, *channel);
         }
     }
 
@@ -110,7 +136,7 @@ impl ExecSession for AgentExec {
             )
             .with_sandbox(&self.sandbox_id));
         }
-        self.link.push(&ClientMessage::Signal(signal, SignalTarget::Tree), self.channel);
+        self.push(&ClientMessage::Signal(signal, SignalTarget::Tree));
         Ok(())
     }
 
@@ -121,7 +147,7 @@ impl ExecSession for AgentExec {
     async fn kill(&mut self) -> Result<ExecResult> {
         if !self.has_ended() {
             let wait_ms = u32::try_from(KILL_WAIT.as_millis()).unwrap_or(u32::MAX);
-            self.link.push(&ClientMessage::Kill(wait_ms), self.channel);
+            self.push(&ClientMessage::Kill(wait_ms));
         }
         match tokio::time::timeout(AFTER_KILL, self.result()).await {
             Ok(result) => result,
@@ -137,13 +163,17 @@ impl ExecSession for AgentExec {
 
 impl Drop for AgentExec {
     fn drop(&mut self) {
-        self.task.abort();
+        if let Some(task) = &self.task {
+            task.abort();
+        }
     }
 }
 
 impl fmt::Debug for AgentExec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AgentExec").field("sandbox_id", &self.sandbox_id).finish_non_exhaustive()
+        f.debug_struct("AgentExec")
+            .field("sandbox_id", &self.sandbox_id)
+            .finish_non_exhaustive()
     }
 }
 
@@ -173,11 +203,18 @@ const SIGNALS: [(&str, u8); 19] = [
 fn signal_number(name: &str) -> Result<u8> {
     let upper = name.to_ascii_uppercase();
     let short = upper.strip_prefix("SIG").unwrap_or(&upper);
-    SIGNALS.iter().find(|(known, _)| *known == short).map(|(_, number)| *number).ok_or_else(|| {
-        let names = SIGNALS.map(|(name, _)| name);
-        Error::invalid(Operation::Spawn, format!("`{}` is not a signal", name.escape_debug()))
+    SIGNALS
+        .iter()
+        .find(|(known, _)| *known == short)
+        .map(|(_, number)| *number)
+        .ok_or_else(|| {
+            let names = SIGNALS.map(|(name, _)| name);
+            Error::invalid(
+                Operation::Spawn,
+                format!("`{}` is not a signal", name.escape_debug()),
+            )
             .with_hint(format!("signals are {}", names.join(", ")))
-    })
+        })
 }
 
 #[cfg(test)]
@@ -188,6 +225,9 @@ mod tests {
     fn signals_go_by_name_with_or_without_their_prefix() {
         assert_eq!(signal_number("TERM").unwrap(), 15);
         assert_eq!(signal_number("sigusr1").unwrap(), 10);
-        assert_eq!(signal_number("15").unwrap_err().kind(), ErrorKind::InvalidArgument);
+        assert_eq!(
+            signal_number("15").unwrap_err().kind(),
+            ErrorKind::InvalidArgument
+        );
     }
 }

@@ -40,7 +40,10 @@ impl Sockets {
             root.path().join(name)
         };
         fs::create_dir(&folder)?;
-        let mut doorway = Doorway { folder, listener: None };
+        let mut doorway = Doorway {
+            folder,
+            listener: None,
+        };
         // The agent may be any user; others of this machine do not get past the folder above.
         fs::set_permissions(&doorway.folder, Permissions::from_mode(0o755))?;
         let socket = doorway.folder.join(SOCKET);
@@ -80,10 +83,15 @@ impl Doorway {
         match accepted {
             Ok(Ok((stream, _))) => {
                 let (reader, writer) = stream.into_split();
-                Ok(Wire { reader: Box::pin(reader), writer: Writer::Socket(writer) })
+                Ok(Wire {
+                    reader: Box::pin(reader),
+                    writer: Writer::Socket(writer),
+                })
             }
             Ok(Err(error)) => Err(Lost(format!("the agent's socket failed: {error}").into())),
-            Err(_) => Err(Lost(format!("the agent did not dial its socket in {patience:?}").into())),
+            Err(_) => Err(Lost(
+                format!("the agent did not dial its socket in {patience:?}").into(),
+            )),
         }
     }
 }

@@ -140,7 +140,9 @@ pub(super) async fn sandbox_died(
                     return None;
                 }
                 if let Some((reason, message)) = not_running(inspected.state.as_ref()) {
-                    let ran_out = events(provider, container_id, started_at).await.main_process_ran_out_of_memory();
+                    let ran_out = events(provider, container_id, started_at)
+                        .await
+                        .main_process_ran_out_of_memory();
                     return Some(if ran_out {
                         (
                             SandboxReason::OomKilled,

@@ -18,8 +18,9 @@ use crate::error::{Error, ErrorKind, Operation, Result, SandboxReason};
 use crate::provider::ExecSession;
 use crate::spec::{Command, ExecOptions, ExecPath, ExecResult, ExecTimeout, SandboxId, StartProblem, Stdin};
 
-use super::connect::EngineTime;
+use super::agent::{self, Started as ByAgent};
 use super::config::OnTimeout;
+use super::connect::EngineTime;
 use super::lanes::Lane;
 use super::{DockerProvider, DockerRaw};
 
@@ -43,6 +44,15 @@ impl DockerProvider {
         options: ExecOptions,
     ) -> Result<ExecResult> {
         options.check(Operation::Exec)?;
+        match Box::pin(self.start_by_agent(raw, &options)).await {
+            ByAgent::Sent(sent) => {
+                let outputs = Outputs::capturing(options.output_cap.bytes());
+                let running = self.finish_by_agent(&raw.container_id, *sent, options.stdin, &outputs);
+                return Box::pin(running).await.map_err(|error| error.with_sandbox(id));
+            }
+            ByAgent::Ended(result) => return Ok(*result),
+            ByAgent::Engine => {}
+        }
         let Some(argv) = argv(&options.command, raw.shell.as_deref()) else {
             return Ok(no_shell());
         };
@@ -72,6 +82,11 @@ impl DockerProvider {
         options: ExecOptions,
     ) -> Result<Box<dyn ExecSession>> {
         options.check(Operation::Spawn)?;
+        match Box::pin(self.start_by_agent(raw, &options)).await {
+            ByAgent::Sent(sent) => return Ok(self.session_by_agent(id, &raw.container_id, *sent, options)),
+            ByAgent::Ended(result) => return Ok(agent::ended_session(id, *result)),
+            ByAgent::Engine => {}
+        }
         let mut guard = KillGuard::new(self, raw, options.user.as_ref());
         let outputs = Outputs::capturing(options.output_cap.bytes());
         let mut session = DockerExec {
@@ -117,7 +132,7 @@ impl DockerProvider {
         Ok(Box::new(session))
     }
 
-    fn exec_timeout(&self, timeout: ExecTimeout) -> Option<Duration> {
+    pub(super) fn exec_timeout(&self, timeout: ExecTimeout) -> Option<Duration> {
         match timeout {
             ExecTimeout::Default => self.config().exec.default_timeout,
             ExecTimeout::Never => None,
@@ -242,7 +257,9 @@ impl DockerProvider {
     async fn exited(&self, exec: &ExecCall, code: i64) -> ExecResult {
         let code = i32::try_from(code).unwrap_or(i32::MAX);
         if code == 137 {
-            if let Some((reason, message)) = classify::sandbox_died(self, &exec.container_id, exec.started_at).await {
+            if let Some((reason, message)) =
+                classify::sandbox_died(self, &exec.container_id, exec.started_at).await
+            {
                 return ExecResult::sandbox_failure(reason, message, ExecPath::Engine);
             }
             let mut result = ExecResult::new(code, ExecPath::Engine);
@@ -310,7 +327,10 @@ fn no_shell() -> ExecResult {
 }
 
 /// What is wrong with a sandbox that can run no command; None when nothing is.
-pub(super) async fn not_usable(provider: &DockerProvider, container_id: &str) -> Option<(SandboxReason, String)> {
+pub(super) async fn not_usable(
+    provider: &DockerProvider,
+    container_id: &str,
+) -> Option<(SandboxReason, String)> {
     classify::not_usable(provider, container_id).await
 }
 
