@@ -21,6 +21,8 @@ pub(crate) struct Program<'a> {
     directory: CString,
     /// None where the agent's own user runs it.
     user: Option<User>,
+    /// The container's own program: a terminal that it was given becomes its own.
+    is_main: bool,
 }
 
 impl<'a> Program<'a> {
@@ -58,7 +60,10 @@ impl<'a> Program<'a> {
     ) -> Result<Self, Failure> {
         let home = home.map(|home| [b"HOME=", home.as_slice()].concat());
         let environment = overlaid(&context.environment, home.iter());
-        Self::new(context, argv, environment, &context.directory, None)
+        Ok(Self {
+            is_main: true,
+            ..Self::new(context, argv, environment, &context.directory, None)?
+        })
     }
 
     fn new(
@@ -83,6 +88,7 @@ impl<'a> Program<'a> {
             environment: strings(environment)?,
             directory: CString::new(directory).map_err(|_| (StartStage::Cwd, errno::EINVAL))?,
             user,
+            is_main: false,
         })
     }
 
@@ -111,6 +117,9 @@ impl<'a> Program<'a> {
     /// Runs in the child. Returns only when it failed.
     fn become_program(&self, argv: &sys::Pointers<'_>, environment: &sys::Pointers<'_>) -> Failure {
         sys::start_session();
+        if self.is_main {
+            sys::take_terminal();
+        }
         // std ignores this signal for its own programs; others expect the default.
         sys::restore_pipe_signal();
         // A user who may not write it is the agent's own, whose score is what it is.
@@ -165,8 +174,25 @@ fn find_user(spec: &[u8], databases: &Databases, context: &Context) -> Result<Op
     if context.groups.contains(&context.gid) && !user.groups.contains(&user.gid) {
         user.groups.insert(0, user.gid);
     }
-    let is_own = user.uid == context.uid && user.gid == context.gid && user.groups == context.groups;
+    // Groups that the container's configuration adds to every user's show in the agent's own, beside those that its user
+    // has from the files.
+    let own = databases
+        .find(context.uid.to_string().as_bytes())
+        .map(|own| own.groups)
+        .unwrap_or_default();
+    for group in &context.groups {
+        if *group != context.gid && !own.contains(group) && !user.groups.contains(group) {
+            user.groups.push(*group);
+        }
+    }
+    let is_own =
+        user.uid == context.uid && user.gid == context.gid && is_same_set(&user.groups, &context.groups);
     Ok((!is_own).then_some(user))
+}
+
+/// The kernel sorts groups.
+fn is_same_set(one: &[u32], other: &[u32]) -> bool {
+    one.iter().all(|group| other.contains(group)) && other.iter().all(|group| one.contains(group))
 }
 
 /// An environment with entries replaced in their place, added at the end, or removed by a name alone.
