@@ -336,12 +336,11 @@ impl DockerProvider {
                 _ => {}
             }
             // The call runs on the caller's runtime, which may stand still or be gone: it is never waited for alone.
-            let ended = match &mut call {
-                Some(running) => tokio::time::timeout(pause, running).await.ok(),
-                None => {
-                    tokio::time::sleep(pause).await;
-                    None
-                }
+            let ended = if let Some(running) = &mut call {
+                tokio::time::timeout(pause, running).await.ok()
+            } else {
+                tokio::time::sleep(pause).await;
+                None
             };
             pause = (pause * 2).min(Duration::from_secs(1));
             if let Some(ended) = ended {

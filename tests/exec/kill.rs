@@ -142,7 +142,9 @@ async fn d03_a_dropped_call_kills_its_tree() {
 
 #[tokio::test]
 async fn d03_processes_that_fork_and_exit_in_a_loop_are_killed() {
-    let Some(started) = start(SandboxSpec::new(common::BUSYBOX)).await else {
+    // What must not happen is a bomb on the host.
+    let spec = SandboxSpec::new(common::BUSYBOX).with_provider_option("pids_limit", 200);
+    let Some(started) = start(spec).await else {
         return;
     };
     let line = "f() { (f &) ; exit; }; f & f & f & sleep 900";

@@ -18,7 +18,7 @@ pub(super) struct Outbox {
     /// Events: before everything else.
     urgent: Vec<u8>,
     /// Short data of channels that have nothing in `heavy`.
-    light: VecDeque<Vec<u8>>,
+    light: VecDeque<(u32, Vec<u8>)>,
     heavy: VecDeque<(u32, Vec<u8>)>,
     /// How many frames of a channel are in `heavy`: what follows them has to stay behind them.
     heavy_of: HashMap<u32, usize>,
@@ -39,7 +39,7 @@ impl Outbox {
         self.data_bytes += frame.len();
         let behind = self.heavy_of.get_mut(&channel);
         if behind.is_none() && frame.len() <= LIGHT_BYTES {
-            self.light.push_back(frame);
+            self.light.push_back((channel, frame));
             return;
         }
         *self.heavy_of.entry(channel).or_default() += 1;
@@ -89,11 +89,16 @@ impl Outbox {
         self.writing.clear();
         self.written = 0;
         // Light frames may not keep heavy ones waiting for ever.
-        let takes_light = !self.light.is_empty() && (self.heavy.is_empty() || !self.last_was_light);
+        let takes_light = match self.heavy.front() {
+            None => !self.light.is_empty(),
+            // A channel's own light frames were added before its first heavy one.
+            Some((channel, _)) if self.last_was_light => self.light.iter().any(|(light, _)| light == channel),
+            Some(_) => !self.light.is_empty(),
+        };
         self.writing.append(&mut self.urgent);
         if takes_light {
             while self.writing.len() < WRITE_BYTES
-                && let Some(frame) = self.light.pop_front()
+                && let Some((_, frame)) = self.light.pop_front()
             {
                 self.data_bytes -= frame.len();
                 self.writing.extend_from_slice(&frame);
@@ -152,6 +157,19 @@ mod tests {
         let bytes = sent(&mut outbox);
         assert!(bytes.starts_with(b"otherh"));
         assert!(bytes.ends_with(b"end"));
+    }
+
+    #[test]
+    fn long_data_does_not_overtake_what_its_channel_has_sent_before() {
+        let mut outbox = Outbox::default();
+        for round in 0..3 {
+            outbox.add(2, vec![b'a' + round; 10]);
+            sent(&mut outbox);
+        }
+        outbox.add(1, b"first".to_vec());
+        outbox.add(1, vec![b'h'; LIGHT_BYTES + 1]);
+        let bytes = sent(&mut outbox);
+        assert!(bytes.starts_with(b"firsth"));
     }
 
     #[test]

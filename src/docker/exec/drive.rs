@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use crate::spec::Stdin;
 
 use super::super::failure::{EngineFailure, QUICK, call};
+use super::classify;
 use super::output::{Outputs, Pending, deliver};
 use super::start::{ExecCall, Input, Running};
 
@@ -29,6 +30,9 @@ const HELD_OPEN: Duration = Duration::from_millis(1500);
 
 /// How long the engine may take to know the exit code of a command whose output has ended.
 const EXIT_CODE: Duration = Duration::from_secs(30);
+
+/// How long the engine may take to know whether a command that seems to print has a process.
+const SPEAKER: Duration = Duration::from_secs(1);
 
 /// How long a killed command's output may take to end.
 const AFTER_KILL: Duration = Duration::from_secs(2);
@@ -65,7 +69,12 @@ pub(super) async fn drive(
     loop {
         tokio::select! {
             chunk = running.output.next(), if pending.is_none() => match chunk {
-                Some(Ok(chunk)) => pending = outputs.push(chunk),
+                Some(Ok(chunk)) => {
+                    if outputs.speaker_is_unknown() {
+                        find_speaker(&running.exec, outputs).await;
+                    }
+                    pending = outputs.push(chunk);
+                }
                 // A broken stream and an ended one are told apart by what the engine says of the command.
                 Some(Err(_)) | None => break,
             },
@@ -98,6 +107,31 @@ pub(super) async fn drive(
             }
             std::future::pending().await
         } => end,
+    }
+}
+
+/// Asks who writes the output that has come. The engine knows the process of a running command a moment after its
+/// first output, and that there is none before it says why.
+async fn find_speaker(exec: &ExecCall, outputs: &Outputs) {
+    let deadline = Instant::now() + SPEAKER;
+    while Instant::now() < deadline {
+        match look(exec).await {
+            Ok(inspected) if inspected.running == Some(false) || inspected.pid.unwrap_or_default() != 0 => {
+                return decide_speaker(&inspected, outputs);
+            }
+            Ok(_) => sleep_until(Some(Instant::now() + Duration::from_millis(2))).await,
+            Err(_) => break,
+        }
+    }
+    outputs.the_command_speaks();
+}
+
+fn decide_speaker(inspected: &ExecInspectResponse, outputs: &Outputs) {
+    let started = inspected.pid.unwrap_or_default() != 0;
+    if started || !inspected.exit_code.is_some_and(classify::is_start_failure) {
+        outputs.the_command_speaks();
+    } else {
+        outputs.the_engine_speaks();
     }
 }
 
@@ -149,6 +183,9 @@ async fn exit_code(exec: &ExecCall, deadline: Option<Instant>) -> End {
 async fn after_exit(running: &mut Running, outputs: &Outputs, inspected: &ExecInspectResponse) -> End {
     let ended = Instant::now();
     let mut output_ended = false;
+    if outputs.speaker_is_unknown() {
+        decide_speaker(inspected, outputs);
+    }
     while ended.elapsed() < BACKGROUND {
         match tokio::time::timeout(SILENCE, running.output.next()).await {
             Ok(Some(Ok(chunk))) => {

@@ -88,7 +88,7 @@ impl DockerProvider {
             ByAgent::Engine => {}
         }
         let mut guard = KillGuard::new(self, raw, options.user.as_ref());
-        let outputs = Outputs::capturing(options.output_cap.bytes());
+        let outputs = Outputs::of_session(options.output_cap.bytes());
         let mut session = DockerExec {
             provider: self.clone(),
             sandbox_id: id.clone(),
@@ -197,7 +197,7 @@ impl DockerProvider {
                 let (stdout, stderr) = outputs.finish();
                 if pid == 0 && classify::is_start_failure(code) {
                     // The engine writes why to the standard output of a command that never was (engine-facts S6).
-                    let text = stdout.text();
+                    let text = outputs.engine_text().unwrap_or_else(|| stdout.text());
                     ExecResult::start_failure(
                         classify::start_problem(&text),
                         text.trim_end(),

@@ -103,3 +103,66 @@ async fn errors_come_through_unchanged() {
         assert!(error.to_string().ends_with("the script says so"), "{error}");
     }
 }
+
+/// What a subscriber wrote.
+#[cfg(feature = "cli")]
+#[derive(Clone, Default)]
+struct Written(Arc<std::sync::Mutex<Vec<u8>>>);
+
+#[cfg(feature = "cli")]
+impl std::io::Write for Written {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(feature = "cli")]
+#[tokio::test]
+async fn spans_name_the_call_and_hold_no_values() {
+    use tracing::instrument::WithSubscriber;
+    use tracing_subscriber::fmt::format::FmtSpan;
+
+    let (inner, outer) = pair();
+    inner.script(Operation::Close, [Step::Fail(ErrorKind::Timeout)]);
+    let written = Written::default();
+    let writer = written.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_span_events(FmtSpan::FULL)
+        .with_ansi(false)
+        .with_writer(move || writer.clone())
+        .finish();
+    async {
+        let spec = SandboxSpec::new("image")
+            .with_env("TOKEN", "hunter2")
+            .with_file("/f", "hunter2");
+        let handle = outer.create(&spec).await.unwrap();
+        let options = ExecOptions::new(["login", "hunter2"])
+            .with_env("TOKEN", "hunter2")
+            .with_stdin("hunter2");
+        outer.exec(&handle, options).await.unwrap();
+        outer.close(&handle).await.unwrap_err();
+    }
+    .with_subscriber(subscriber)
+    .await;
+    let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+    for told in [
+        "sandbox.create",
+        "image=\"image\"",
+        "created",
+        "sandbox.exec",
+        "exit_code=0",
+        "box-1",
+        NAME,
+        "WARN",
+        "Timeout",
+    ] {
+        assert!(text.contains(told), "{told} is not in\n{text}");
+    }
+    assert!(!text.contains("hunter2"), "{text}");
+}
