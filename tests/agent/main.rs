@@ -1,7 +1,11 @@
 //! Commands by the resident agent, over a real engine: how it gets into sandboxes, how it is reached, that both ways to
 //! run a command give the same, and what happens where it can't be or is killed.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "what can't be done fails the test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "what can't be done fails the test"
+)]
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -42,7 +46,9 @@ impl Kept {
 
     async fn exec(&self, options: ExecOptions) -> ExecResult {
         let running = self.provider.exec(&self.handle, options);
-        let result = tokio::time::timeout(LIMIT, running).await.expect("the command ends");
+        let result = tokio::time::timeout(LIMIT, running)
+            .await
+            .expect("the command ends");
         result.expect("exec gives a result")
     }
 
@@ -62,6 +68,9 @@ impl Kept {
     }
 
     async fn close(self) {
-        self.provider.close(&self.handle).await.expect("the sandbox is removed");
+        self.provider
+            .close(&self.handle)
+            .await
+            .expect("the sandbox is removed");
     }
 }
