@@ -10,6 +10,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod equality;
 mod inject;
 
 use std::sync::Arc;
