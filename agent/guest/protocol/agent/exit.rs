@@ -128,12 +128,14 @@ impl StartStage {
         Self::BadFormat,
     ];
 
-    pub(super) fn to_byte(self) -> u8 {
+    /// Its number on the wire.
+    pub fn to_byte(self) -> u8 {
         let index = Self::ALL.iter().position(|stage| *stage == self);
         index.and_then(|index| u8::try_from(index + 1).ok()).unwrap_or(0)
     }
 
-    pub(super) fn from_byte(byte: u8) -> Self {
+    /// The stage of a number on the wire.
+    pub fn from_byte(byte: u8) -> Self {
         usize::from(byte)
             .checked_sub(1)
             .and_then(|index| Self::ALL.get(index).copied())
