@@ -1,5 +1,5 @@
 //! A small client that waits, and agents to be its other side. Each test program uses a part of it.
-#![allow(dead_code, reason = "each test program uses a part")]
+#![allow(dead_code, unreachable_pub, reason = "each test program uses a part")]
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
