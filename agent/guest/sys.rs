@@ -67,6 +67,7 @@ const WNOHANG: c_int = 1;
 const F_SETFD: c_int = 2;
 const F_GETFL: c_int = 3;
 const F_SETFL: c_int = 4;
+const F_SETPIPE_SZ: c_int = 1031;
 const F_GETPIPE_SZ: c_int = 1032;
 const CLONE_VM: c_int = 0x100;
 const CLONE_VFORK: c_int = 0x4000;
@@ -487,6 +488,12 @@ pub(crate) fn set_nonblocking(fd: &impl AsRawFd) -> io::Result<()> {
     let flags = checked(unsafe { fcntl(fd.as_raw_fd(), F_GETFL) })?;
     // SAFETY: as above.
     checked(unsafe { fcntl(fd.as_raw_fd(), F_SETFL, flags | O_NONBLOCK) }).map(drop)
+}
+
+/// Asks for a pipe that holds so many bytes; a refusal leaves it as it is.
+pub(crate) fn enlarge_pipe(fd: &impl AsRawFd, bytes: i32) {
+    // SAFETY: it takes numbers only.
+    unsafe { fcntl(fd.as_raw_fd(), F_SETPIPE_SZ, bytes) };
 }
 
 /// How many bytes a pipe holds; 64 KiB where it can't be told.

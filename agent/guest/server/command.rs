@@ -16,6 +16,10 @@ use crate::sys;
 /// How much longer than it was told to take a runner may take to report a kill before the agent does not believe in it.
 const RUNNER_GRACE_MS: u64 = 1000;
 const SIGCONT: i32 = 18;
+/// A stream that has given so much gets a larger pipe, so that command and agent need not take turns so often. Not from
+/// the start: the kernel counts the memory of all pipes of a user, and most commands print little.
+const MUCH_BYTES: u64 = 1024 * 1024;
+const MUCH_PIPE_BYTES: i32 = 512 * 1024;
 
 /// A command that was asked for.
 #[derive(Debug)]
@@ -298,7 +302,12 @@ impl Output {
                 Got::End
             }
             Ok(count) => {
+                let was_little = self.total_bytes < MUCH_BYTES;
                 self.total_bytes += count as u64;
+                if was_little && self.total_bytes >= MUCH_BYTES {
+                    sys::enlarge_pipe(pipe, MUCH_PIPE_BYTES);
+                    self.capacity = sys::pipe_capacity(pipe);
+                }
                 if !self.is_dropped {
                     self.credit -= count as u64;
                 }
