@@ -6,8 +6,11 @@
 use std::env;
 use std::error::Error;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+
+use fingerprint::Fingerprint;
 
 #[path = "guest/protocol/fingerprint.rs"]
 #[allow(dead_code, missing_docs, unreachable_pub)]
@@ -45,11 +48,15 @@ fn main() -> Result<(), Box<dyn Error>> {
                 .ok_or_else(|| format!("`{}` is no program for Linux", program.display()))?;
             let copy = out.join("agent");
             fs::write(&copy, &bytes)?;
-            let hex: String = fingerprint::Fingerprint::of(&bytes)
-                .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect();
-            (format!("Some(include_bytes!({copy:?}))"), hex, architecture)
+            let hex = Fingerprint::hex(Fingerprint::of(&bytes));
+            (
+                format!(
+                    "Some(include_bytes!({:?}))",
+                    copy.to_str().ok_or("the path of the target folder is no text")?
+                ),
+                hex,
+                architecture,
+            )
         }
         None => ("None".to_owned(), String::new(), ""),
     };
@@ -84,11 +91,8 @@ fn build(out: &Path) -> Result<Option<PathBuf>, Box<dyn Error>> {
     let built = rustc(&source, &program, &target)?;
     if !built.status.success() {
         // This machine can build static programs, so it is the source that is broken.
-        return Err(format!(
-            "the agent does not compile:\n{}",
-            String::from_utf8_lossy(&built.stderr)
-        )
-        .into());
+        std::io::stderr().write_all(&built.stderr)?;
+        return Err("the agent's program does not compile, see above".into());
     }
     Ok(Some(program))
 }

@@ -32,13 +32,10 @@ fn main() {
         }
     };
     match options.mode {
-        Mode::Init | Mode::Serve => server::Server::run(options),
+        Mode::Init | Mode::Serve => server::Server::run(&options),
         Mode::Connect => sys::exit_now(connect::run(&options)),
         Mode::Version => {
-            let hex: String = probe::fingerprint()
-                .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect();
+            let hex = protocol::Fingerprint::hex(probe::fingerprint());
             let mut out = std::io::stdout();
             let _ = std::io::Write::write_all(&mut out, format!("{hex}\n").as_bytes());
         }

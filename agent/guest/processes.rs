@@ -97,10 +97,9 @@ fn signal_exactly(process: Process, number: i32) {
     match sys::open_process(process.pid) {
         // The number is looked at again after it was bound to a process.
         Ok(handle) if is_same() => drop(sys::send_signal_exactly(&handle, number)),
-        Ok(_) => {}
         // A system without such handles leaves a window of microseconds.
         Err(_) if is_same() => drop(sys::send_signal(process.pid, number)),
-        Err(_) => {}
+        Ok(_) | Err(_) => {}
     }
 }
 

@@ -21,6 +21,8 @@ pub(crate) struct Program<'a> {
     directory: CString,
     /// None where the agent's own user runs it.
     user: Option<User>,
+    /// The container's own program: a terminal that it was given becomes its own.
+    is_main: bool,
 }
 
 impl<'a> Program<'a> {
@@ -58,7 +60,10 @@ impl<'a> Program<'a> {
     ) -> Result<Self, Failure> {
         let home = home.map(|home| [b"HOME=", home.as_slice()].concat());
         let environment = overlaid(&context.environment, home.iter());
-        Self::new(context, argv, environment, &context.directory, None)
+        Ok(Self {
+            is_main: true,
+            ..Self::new(context, argv, environment, &context.directory, None)?
+        })
     }
 
     fn new(
@@ -83,6 +88,7 @@ impl<'a> Program<'a> {
             environment: strings(environment)?,
             directory: CString::new(directory).map_err(|_| (StartStage::Cwd, errno::EINVAL))?,
             user,
+            is_main: false,
         })
     }
 
@@ -111,6 +117,9 @@ impl<'a> Program<'a> {
     /// Runs in the child. Returns only when it failed.
     fn become_program(&self, argv: &sys::Pointers<'_>, environment: &sys::Pointers<'_>) -> Failure {
         sys::start_session();
+        if self.is_main {
+            sys::take_terminal();
+        }
         // std ignores this signal for its own programs; others expect the default.
         sys::restore_pipe_signal();
         // A user who may not write it is the agent's own, whose score is what it is.

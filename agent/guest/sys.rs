@@ -18,10 +18,8 @@ compile_error!("the agent is for 64-bit little-endian Linux");
 pub(crate) mod errno {
     pub(crate) const EPERM: i32 = 1;
     pub(crate) const ENOENT: i32 = 2;
-    pub(crate) const ESRCH: i32 = 3;
     pub(crate) const E2BIG: i32 = 7;
     pub(crate) const ENOEXEC: i32 = 8;
-    pub(crate) const ECHILD: i32 = 10;
     pub(crate) const EAGAIN: i32 = 11;
     pub(crate) const ENOMEM: i32 = 12;
     pub(crate) const EACCES: i32 = 13;

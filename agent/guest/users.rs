@@ -137,6 +137,7 @@ mod tests {
         }
     }
 
+    #[expect(clippy::unnecessary_wraps, reason = "so that it compares with what is found")]
     fn user(uid: u32, gid: u32, groups: &[u32], home: &str) -> Result<User, i32> {
         Ok(User {
             uid,

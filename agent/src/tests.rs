@@ -21,7 +21,6 @@ fn the_program_is_a_static_file_for_linux() {
 
 #[test]
 fn the_fingerprint_is_that_of_the_program() {
-    let bytes = Fingerprint::of(BINARY.expect("built with this library"));
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = Fingerprint::hex(Fingerprint::of(BINARY.expect("built with this library")));
     assert_eq!(hex, FINGERPRINT);
 }

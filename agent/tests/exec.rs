@@ -5,7 +5,7 @@ mod common;
 use common::{Agent, Client, Finished, is_root, request, shell};
 use gym_sandbox_agent::FINGERPRINT;
 use gym_sandbox_agent::protocol::{
-    AgentMessage, ClientMessage, ExecRequest, ExitCause, SignalTarget, StartStage, Stream,
+    AgentMessage, ClientMessage, ExecRequest, ExitCause, Fingerprint, SignalTarget, StartStage, Stream,
 };
 
 fn agent() -> (Agent, Client) {
@@ -18,11 +18,7 @@ fn agent() -> (Agent, Client) {
 fn the_hello_tells_who_answers() {
     let (agent, mut client) = Agent::init(&["--ttl-ms", "60000", "--lease-ms", "50000"]);
     let hello = client.greet();
-    let hex: String = hello
-        .fingerprint
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let hex = Fingerprint::hex(hello.fingerprint);
     assert_eq!(hex, FINGERPRINT);
     assert_eq!(hello.pid, agent.pid());
     assert!(hello.has_subreaper && hello.has_proc && hello.has_pidfd && hello.has_close_range);

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::{Agent, Client, Finished, request, shell, wait_until};
-use gym_sandbox_agent::protocol::{AgentMessage, ClientMessage, ExecRequest, Stream};
+use gym_sandbox_agent::protocol::{AgentMessage, ClientMessage, ExecRequest};
 
 fn long() -> bool {
     std::env::var_os("GYM_SANDBOX_LONG").is_some()

@@ -43,6 +43,15 @@ impl Fingerprint {
         fingerprint.finish()
     }
 
+    /// A fingerprint as 32 hex digits.
+    pub fn hex(fingerprint: [u8; 16]) -> String {
+        let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or('0');
+        fingerprint
+            .iter()
+            .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)])
+            .collect()
+    }
+
     /// Adds bytes. How they are cut into calls does not matter.
     pub fn update(&mut self, mut bytes: &[u8]) {
         self.total_bytes += bytes.len() as u64;

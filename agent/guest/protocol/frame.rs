@@ -27,17 +27,22 @@ impl Header {
     /// # Errors
     /// [`Malformed`] for a payload over [`MAX_PAYLOAD_BYTES`], unknown flags and a reserved field that is not zero.
     pub fn parse(bytes: [u8; HEADER_BYTES]) -> Result<Self, Malformed> {
-        let [a, b, c, d, e, f, g, h, kind, flags, zero, nought] = bytes;
+        let word = |at: usize| {
+            let mut word = [0; 4];
+            word.copy_from_slice(&bytes[at..at + 4]);
+            u32::from_le_bytes(word)
+        };
+        let flags = bytes[9];
         let header = Self {
-            payload_bytes: u32::from_le_bytes([a, b, c, d]),
-            channel: u32::from_le_bytes([e, f, g, h]),
-            kind,
+            payload_bytes: word(0),
+            channel: word(4),
+            kind: bytes[8],
             more: flags & MORE != 0,
         };
         if header.payload_bytes as usize > MAX_PAYLOAD_BYTES {
             return Err(Malformed("a frame is too long"));
         }
-        if flags & !MORE != 0 || zero != 0 || nought != 0 {
+        if flags & !MORE != 0 || bytes[10..] != [0, 0] {
             return Err(Malformed("a frame has unknown flags"));
         }
         Ok(header)
@@ -127,10 +132,7 @@ impl Decoder {
     /// # Errors
     /// [`Malformed`] for bytes that are no frame, and for parts that do not belong together or are too long together.
     /// The decoder is of no use afterwards.
-    #[expect(
-        clippy::should_implement_trait,
-        reason = "an iterator's None is final, this one's is not"
-    )]
+    #[allow(clippy::should_implement_trait, reason = "the end of an iterator is final, None is not")]
     pub fn next(&mut self) -> Result<Option<Frame>, Malformed> {
         loop {
             let waiting = &self.buffer[self.start..];

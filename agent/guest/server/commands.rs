@@ -62,7 +62,7 @@ impl Server {
             }
             ClientMessage::ReadFile(request) => {
                 self.check_new(id, channel)?;
-                self.open_file(id, channel, request);
+                self.open_file(id, channel, &request);
             }
             ClientMessage::WriteFile(request) => {
                 self.check_new(id, channel)?;
@@ -74,7 +74,7 @@ impl Server {
             }
             ClientMessage::List(request) => {
                 self.check_new(id, channel)?;
-                self.list(id, channel, request);
+                self.list(id, channel, &request);
             }
             message => return self.obey_on_channel(id, channel, message),
         }
@@ -105,7 +105,10 @@ impl Server {
             .and_then(|client| client.channels.get(&channel))
             .copied();
         match (known, message) {
-            (Some(Channel::File(number)), message) => self.obey_for_file(number, message),
+            (Some(Channel::File(number)), message) => {
+                self.obey_for_file(number, message);
+                Ok(())
+            }
             (Some(Channel::Command(number)), message) => self.obey_for_command(number, message),
             // It can have ended while the message was under way.
             (None, ClientMessage::Kill(_)) => {
@@ -280,10 +283,10 @@ impl Server {
         }
     }
 
-    fn note_exit(&mut self, number: u64, code: Option<u8>, signal: Option<u8>, used_us: [u64; 2]) {
-        let looks_killed = code == Some(137) || signal == Some(9);
+    fn note_exit(&mut self, number: u64, code: Option<u8>, signal: Option<u8>, times: [u64; 2]) {
+        let was_killed = code == Some(137) || signal == Some(9);
         let mut oom_kills = 0;
-        if looks_killed {
+        if was_killed {
             let now = lost::oom_kills();
             oom_kills = u32::try_from(now.saturating_sub(self.oom_kills)).unwrap_or(u32::MAX);
             self.oom_kills = now;
@@ -297,7 +300,7 @@ impl Server {
             output.expect_drain();
         }
         // Nobody who could be told reads it any more; a background child sees the end of its input.
-        let [user_us, system_us] = used_us;
+        let [user_us, system_us] = times;
         let exit = Exit {
             code,
             signal,
@@ -444,20 +447,17 @@ impl Server {
         } else {
             input.flush()
         };
-        match flushed {
-            Ok(count) => {
-                if input.is_done() {
-                    command.input = None;
-                }
-                if count > 0 {
-                    let count = u32::try_from(count).unwrap_or(u32::MAX);
-                    self.tell_of(number, &AgentMessage::InputCredit(count));
-                }
-            }
-            Err(_) => {
+        if let Ok(count) = flushed {
+            if input.is_done() {
                 command.input = None;
-                self.tell_of(number, &AgentMessage::InputClosed);
             }
+            if count > 0 {
+                let count = u32::try_from(count).unwrap_or(u32::MAX);
+                self.tell_of(number, &AgentMessage::InputCredit(count));
+            }
+        } else {
+            command.input = None;
+            self.tell_of(number, &AgentMessage::InputClosed);
         }
     }
 

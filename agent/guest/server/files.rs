@@ -77,8 +77,8 @@ fn path_of(bytes: &[u8]) -> Outcome<PathBuf> {
 }
 
 impl Server {
-    pub(super) fn open_file(&mut self, client: ClientId, channel: u32, request: ReadRequest) {
-        match open_to_read(&request) {
+    pub(super) fn open_file(&mut self, client: ClientId, channel: u32, request: &ReadRequest) {
+        match open_to_read(request) {
             Ok((file, info)) => {
                 self.tell(client, channel, &AgentMessage::FileInfo(info));
                 let work = Work::Read {
@@ -115,7 +115,7 @@ impl Server {
         }
     }
 
-    pub(super) fn list(&mut self, client: ClientId, channel: u32, request: ListRequest) {
+    pub(super) fn list(&mut self, client: ClientId, channel: u32, request: &ListRequest) {
         let entries = path_of(&request.path).and_then(|path| trying("open", fs::read_dir(path)));
         match entries {
             Ok(entries) => {
@@ -149,9 +149,9 @@ impl Server {
         }
     }
 
-    pub(super) fn obey_for_file(&mut self, number: u64, message: ClientMessage) -> Result<(), &'static str> {
+    pub(super) fn obey_for_file(&mut self, number: u64, message: ClientMessage) {
         let Some(task) = self.files.get_mut(&number) else {
-            return Ok(());
+            return;
         };
         match (&mut task.work, message) {
             (_, ClientMessage::Detach) => self.forget_file(number),
@@ -180,7 +180,6 @@ impl Server {
             }
             _ => {}
         }
-        Ok(())
     }
 
     fn close_file(&mut self, client: ClientId, channel: u32, message: &AgentMessage) {
@@ -390,7 +389,7 @@ impl Writing {
         }
     }
 
-    fn finish(mut self: Box<Self>) -> Outcome<u64> {
+    fn finish(mut self) -> Outcome<u64> {
         if let Some(failure) = self.failure.take() {
             return Err(failure);
         }

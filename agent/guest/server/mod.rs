@@ -64,7 +64,7 @@ enum Source {
 
 impl Server {
     /// Starts to serve; does not return.
-    pub(crate) fn run(options: Options) -> ! {
+    pub(crate) fn run(options: &Options) -> ! {
         let context = Context::read(options.keep_home);
         sys::note_signals(STOPPING.into_iter().chain([signal::CHLD]));
         sys::block_signals(&SignalSet::all_but(&[]));
@@ -73,13 +73,13 @@ impl Server {
         let Ok(null) = OpenOptions::new().read(true).write(true).open("/dev/null") else {
             fail("cannot open /dev/null");
         };
-        let doors = match Doors::open(&options) {
+        let doors = match Doors::open(options) {
             Ok(doors) => doors,
             Err(reason) => fail(&reason),
         };
         let mut server = Self {
             hello: probe::hello(&context),
-            timers: Timers::new(&options),
+            timers: Timers::new(options),
             context,
             null,
             doors,
@@ -92,7 +92,7 @@ impl Server {
             entrypoint: None,
             buffer: client::read_buffer(),
         };
-        server.begin(&options);
+        server.begin(options);
         loop {
             server.turn();
         }

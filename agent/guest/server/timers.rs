@@ -110,7 +110,7 @@ impl Server {
         for number in unanswered {
             self.answer_kills(number, 0, true);
         }
-        for streams in self.doors.dial(now) {
+        if let Some(streams) = self.doors.dial(now) {
             self.adopt(streams, None, super::Origin::Dialled);
         }
     }

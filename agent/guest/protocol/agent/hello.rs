@@ -5,6 +5,7 @@ use super::super::wire::{Malformed, Reader, Writer};
 
 /// Who the agent is and what it can do here.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "they are independent facts")]
 pub struct AgentHello {
     /// The newest version the agent speaks. The lower one of both sides is used.
     pub version: u16,
