@@ -174,8 +174,25 @@ fn find_user(spec: &[u8], databases: &Databases, context: &Context) -> Result<Op
     if context.groups.contains(&context.gid) && !user.groups.contains(&user.gid) {
         user.groups.insert(0, user.gid);
     }
-    let is_own = user.uid == context.uid && user.gid == context.gid && user.groups == context.groups;
+    // Groups that the container's configuration adds to every user's show in the agent's own, beside those that its user
+    // has from the files.
+    let own = databases
+        .find(context.uid.to_string().as_bytes())
+        .map(|own| own.groups)
+        .unwrap_or_default();
+    for group in &context.groups {
+        if *group != context.gid && !own.contains(group) && !user.groups.contains(group) {
+            user.groups.push(*group);
+        }
+    }
+    let is_own =
+        user.uid == context.uid && user.gid == context.gid && is_same_set(&user.groups, &context.groups);
     Ok((!is_own).then_some(user))
+}
+
+/// The kernel sorts groups.
+fn is_same_set(one: &[u32], other: &[u32]) -> bool {
+    one.iter().all(|group| other.contains(group)) && other.iter().all(|group| one.contains(group))
 }
 
 /// An environment with entries replaced in their place, added at the end, or removed by a name alone.

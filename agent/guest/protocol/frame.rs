@@ -132,7 +132,10 @@ impl Decoder {
     /// # Errors
     /// [`Malformed`] for bytes that are no frame, and for parts that do not belong together or are too long together.
     /// The decoder is of no use afterwards.
-    #[allow(clippy::should_implement_trait, reason = "the end of an iterator is final, None is not")]
+    #[allow(
+        clippy::should_implement_trait,
+        reason = "the end of an iterator is final, None is not"
+    )]
     pub fn next(&mut self) -> Result<Option<Frame>, Malformed> {
         loop {
             let waiting = &self.buffer[self.start..];
