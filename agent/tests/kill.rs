@@ -56,16 +56,40 @@ fn kill_after(client: &mut Client, request: ExecRequest, is_ready: impl Fn(&Fini
     finished
 }
 
+/// How many processes have this among their arguments.
+fn with_argument(argument: &str) -> usize {
+    let processes = fs::read_dir("/proc").expect("read").flatten();
+    let lines = processes.filter_map(|found| fs::read(found.path().join("cmdline")).ok());
+    lines
+        .filter(|line| {
+            line.split(|byte| *byte == 0)
+                .any(|part| part == argument.as_bytes())
+        })
+        .count()
+}
+
 #[test]
 fn children_that_left_everything_are_killed() {
     let (_agent, mut client) = contained();
-    // Own session, parent gone, no marker, no pipe of the command: only descent tells.
-    let line = "(setsid env -i /bin/sh -c 'exec </dev/null >/dev/null 2>&1; /bin/sleep 1000 & /bin/sleep 1001' &) ; sleep 0.05; echo ready; sleep 1000";
-    for _ in 0..runs() {
-        let finished = kill_after(&mut client, shell(line), |finished| finished.text() == "ready\n");
+    for run in 0..runs() {
+        // Own session, parent gone, no marker, no pipe of the command: only descent tells.
+        let time = format!("{}.{run}", 100_000 + std::process::id());
+        let line = format!(
+            "(setsid env -i /bin/sh -c 'exec </dev/null >/dev/null 2>&1; /bin/sleep {time} & /bin/sleep {time}' &); echo ready; sleep 1000"
+        );
+        let marker = format!("left-{run}");
+        let channel = client.begin(ExecRequest {
+            id: marker.into(),
+            ..shell(&line)
+        });
+        wait_until("both have left", || with_argument(&time) == 2);
+        client.send(channel, &ClientMessage::Kill(10_000));
+        let mut finished = Finished::default();
+        client.follow(channel, &mut finished, |finished| finished.is_gone);
+        assert_eq!(with_argument(&time), 0);
         assert_eq!(finished.exit.expect("exited").cause, ExitCause::Request);
-        let (killed, ..) = finished.killed.expect("told");
-        assert!(killed >= 4, "{killed}");
+        let (killed, survivors, is_unsure) = finished.killed.clone().expect("told");
+        assert!(killed >= 3 && survivors.is_empty() && !is_unsure, "{finished:?}");
     }
     assert_eq!(client.sh("exit 5").code(), 5);
 }
