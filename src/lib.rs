@@ -45,6 +45,12 @@ pub use spec::{
     SandboxDetail, SandboxEndpoint, SandboxHealth, SandboxId, SandboxResources, SandboxSpec, SandboxStatus,
     StartProblem, Stdin, User, Value, check_environment, rewrite_image,
 };
+pub use spec::{
+    CaseCollisions, DEFAULT_MAX_DOWNLOAD_BYTES, DEFAULT_MAX_ENTRIES, DEFAULT_MAX_READ_BYTES,
+    DEFAULT_STALL_TIMEOUT, DownloadOptions, DownloadTarget, FileEntry, FileKind, FileOwner, FileStat,
+    OutwardLinks, ProgressCallback, RemoveMode, SetIdBits, SpecialFiles, TransferProgress, UploadOptions,
+    UploadSource,
+};
 
 /// The code of the README is compiled with the documentation tests.
 #[cfg(doctest)]

@@ -28,21 +28,36 @@ async fn every_reward_is_right_and_a_patch_that_was_altered_is_noticed() {
     let table = String::from_utf8(right.stdout).unwrap();
     let errors = String::from_utf8(right.stderr).unwrap();
     assert_eq!(right.status.code(), Some(0), "{table}{errors}");
-    for (candidate, reward, exit) in [
-        ("1-touching-counts", "1.0", "0"),
-        ("2-rewritten", "1.0", "0"),
-        ("3-new-module", "1.0", "0"),
-        ("4-too-eager", "0.0", "1"),
-        ("5-no-python", "0.0", "1"),
-        ("6-endless", "0.0", "125"),
-        ("7-changes-the-test", "0.0", "1"),
-        ("8-leaves-early", "0.0", "0"),
+    for (candidate, reward, exit, story) in [
+        ("1-touching-counts", "1.0", "0", "all 13 tests pass"),
+        ("2-rewritten", "1.0", "0", "all 13 tests pass"),
+        ("3-new-module", "1.0", "0", "all 13 tests pass"),
+        ("4-too-eager", "0.0", "1", "1 of 13 tests fail"),
+        ("5-no-python", "0.0", "1", "tests fail"),
+        ("6-endless", "0.0", "125", "did not end in 15 s, "),
+        ("7-changes-the-test", "0.0", "1", "1 of 13 tests fail"),
+        ("8-leaves-early", "0.0", "0", "exit code 0"),
+        (
+            "9-prints-200-mb",
+            "1.0",
+            "0",
+            "200000000 bytes printed, 16 MiB of them kept",
+        ),
+        ("10-forks-daemons", "0.0", "125", "killed, none lives"),
+        ("11-eats-memory", "0.0", "137", "the OOM killer was at work"),
+        (
+            "12-imitates-the-engine",
+            "0.0",
+            "126",
+            "exit code 126 of their own, saying \"OCI runtime exec failed",
+        ),
     ] {
         let line = table.lines().find(|line| line.starts_with(candidate)).unwrap();
         let cells: Vec<&str> = line.split_whitespace().collect();
         assert_eq!(cells[..3], [candidate, reward, exit], "{table}");
+        assert!(line.contains(story), "{candidate}: {table}");
     }
-    assert!(table.contains("total reward 3.0 of 8 candidates"), "{table}");
+    assert!(table.contains("total reward 4.0 of 12 candidates"), "{table}");
     assert!(
         table.ends_with("every reward is right\nnothing is left on the engine\n"),
         "{table}"

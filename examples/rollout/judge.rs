@@ -1,21 +1,27 @@
 //! What happens in each sandbox: upload, a failing run, the patch, a second run, and the report back.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use gym_sandbox::{
     AsyncSandbox, Error, ErrorKind, ExecErrorType, ExecOptions, ExecResult, PathProblem, SandboxHandle,
-    SandboxProvider, SandboxSpec,
+    SandboxProvider, SandboxResources, SandboxSpec,
 };
 use serde::Deserialize;
 
 use crate::candidate::Candidate;
+use crate::story;
 
 const PROJECT: &str = "/work";
 const RUNNER: &str = "/judge/run_tests.py";
+const PROCESSES: &str = "/judge/processes.py";
 /// How long one run of the tests may take; they need about a second.
-const TEST_TIMEOUT: Duration = Duration::from_secs(10);
+const TEST_TIMEOUT: Duration = Duration::from_secs(15);
+/// What a sandbox may use: a candidate that wants all of it must not slow down the others.
+const MEMORY_MIB: u64 = 256;
+const CPUS: f64 = 1.0;
 
 /// Judges candidates, each in a sandbox of its own.
 pub(crate) struct Judge {
@@ -76,6 +82,11 @@ impl Judge {
         let start = Instant::now();
         let spec = SandboxSpec::new(&self.image)
             .with_workdir(PROJECT)
+            .with_resources(
+                SandboxResources::default()
+                    .with_memory_mib(MEMORY_MIB)
+                    .with_cpu(CPUS),
+            )
             .with_env("PYTHONDONTWRITEBYTECODE", "1")
             .with_metadata("rollout.candidate", &candidate.name);
         let verdict = AsyncSandbox::scope(Arc::clone(&self.provider), spec, async |sandbox| {
@@ -105,7 +116,10 @@ impl Judge {
 
     async fn rollout(&self, sandbox: &AsyncSandbox, candidate: &Candidate) -> Result<Verdict, Error> {
         sandbox.upload(self.folder.join("project"), PROJECT).await?;
-        sandbox.upload(self.folder.join("run_tests.py"), RUNNER).await?;
+        for tool in [RUNNER, PROCESSES] {
+            let name = tool.trim_start_matches("/judge/");
+            sandbox.upload(self.folder.join(name), tool).await?;
+        }
 
         let (_, before) = self.run_tests(sandbox, "before").await?;
         let worthless = |exit, story| {
@@ -118,11 +132,15 @@ impl Judge {
         let Some(before) = before.filter(|report| !report.failed.is_empty()) else {
             return Err(unfit("the project's tests did not fail before the patch"));
         };
+        let ours = processes(sandbox).await?;
 
         sandbox.upload(&candidate.patch, "/judge/candidate.patch").await?;
         let applied = sandbox.exec(["git", "apply", "/judge/candidate.patch"]).await?;
         if !applied.is_success() {
-            return worthless(None, format!("the patch does not apply: {}", last_line(&applied)));
+            return worthless(
+                None,
+                format!("the patch does not apply: {}", story::last_line(&applied)),
+            );
         }
         // The tests are the judge's: whatever a patch does to them is undone.
         let removed = sandbox.exec(["rm", "-rf", "tests"]).await?;
@@ -135,8 +153,14 @@ impl Judge {
 
         let (result, after) = self.run_tests(sandbox, "after").await?;
         let exit = Some(result.return_code);
+        if result.error_type == Some(ExecErrorType::Timeout) {
+            let alive = processes(sandbox).await?;
+            if !alive.is_subset(&ours) {
+                return Err(unfit("processes of a test run live on after its timeout"));
+            }
+        }
         let Some(after) = after else {
-            return worthless(exit, format!("{}; no report", how_it_ended(&result)));
+            return worthless(exit, story::without_report(&result, TEST_TIMEOUT));
         };
         let failed = after.failed.len();
         if failed > 0 {
@@ -161,7 +185,7 @@ impl Judge {
         Ok(Verdict {
             reward: after.reward,
             exit,
-            story: format!("all {} tests pass", after.tests),
+            story: format!("all {} tests pass{}", after.tests, story::output(&result)),
         })
     }
 
@@ -199,20 +223,19 @@ impl Judgement {
     }
 }
 
-fn how_it_ended(result: &ExecResult) -> String {
-    match result.error_type {
-        None => format!("the tests ended with exit code {}", result.return_code),
-        Some(ExecErrorType::Timeout) => format!("the tests did not end in {} s", TEST_TIMEOUT.as_secs()),
-        Some(_) => result
-            .message
-            .clone()
-            .unwrap_or_else(|| "the tests could not be run".to_owned()),
+/// The processes that live in the sandbox.
+async fn processes(sandbox: &AsyncSandbox) -> Result<BTreeSet<u32>, Error> {
+    let listed = sandbox.exec(["python3", PROCESSES]).await?;
+    if !listed.is_success() {
+        return Err(unfit("the processes of the sandbox can't be listed"));
     }
-}
-
-fn last_line(result: &ExecResult) -> String {
-    let text = result.stderr().unwrap_or_default();
-    text.lines().last().unwrap_or_default().to_owned()
+    let text = listed.stdout().unwrap_or_default();
+    text.lines()
+        .map(|line| {
+            line.parse()
+                .map_err(|_| unfit("the list of processes holds more than ids"))
+        })
+        .collect()
 }
 
 fn unfit(text: &'static str) -> Error {

@@ -1,22 +1,25 @@
-//! Agent rollouts: eight candidate patches for one failing project, each judged in a sandbox of its own.
+//! Agent rollouts: twelve candidate patches for one failing project, each judged in a sandbox of its own. Some of them
+//! fix it; others loop for ever, leave daemons, eat all memory, print 200 MB, or pretend to be the engine.
 //!
 //! ```sh
 //! cargo run --release --example rollout
 //! ```
 //!
 //! All sandboxes run at the same time. Each gets the project, runs its tests (which must fail at first), applies its
-//! patch, runs the tests again under a timeout, and gives back the report from which the reward is read. The exit code
-//! is 0 only when every reward is the expected one and nothing of the run is left on the engine.
+//! patch, runs the tests again under a timeout, and gives back the report from which the reward is read. After a timeout
+//! the judge looks for itself that no process of the run is left alive. The exit code is 0 only when every reward is the
+//! expected one and nothing of the run is left on the engine.
 //!
 //! | option | variable | default |
 //! |---|---|---|
 //! | `--image REF` | `ROLLOUT_IMAGE` | `gym-sandbox/debian:test`; it needs `python3` and `git` |
-//! | `--folder DIR` | `ROLLOUT_FOLDER` | this folder: `project`, `patches`, `run_tests.py`, `expected.json` |
+//! | `--folder DIR` | `ROLLOUT_FOLDER` | this folder: `project`, `patches`, `expected.json` and the judge's two programs |
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example prints")]
 
 mod candidate;
 mod judge;
+mod story;
 mod table;
 
 use std::path::PathBuf;

@@ -57,6 +57,8 @@ pub(super) enum CommandArgs {
     Create(Box<SandboxArgs>),
     /// Run a command in a sandbox that is there
     Exec(ExecArgs),
+    /// Copy files and directories into a sandbox and out of it
+    Cp(CpArgs),
     /// Remove sandboxes
     Rm(RmArgs),
     /// Say which engine is reached, how, and what it lacks
@@ -98,6 +100,28 @@ pub(super) struct ExecArgs {
     pub(super) workdir: Option<String>,
     #[command(flatten)]
     pub(super) program: ProgramArgs,
+}
+
+const COPY_RULE: &str = "One of SRC and DST is ID:PATH, in the sandbox ID; relative PATHs are below /. A target that ends \
+                         in / is a directory to copy into; any other one is the target itself. A directory is copied \
+                         as its content. `-` is the content of one file on standard input or output. A local path \
+                         with a colon is written as ./a:b.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = COPY_RULE)]
+pub(super) struct CpArgs {
+    /// What to copy
+    #[arg(value_name = "SRC")]
+    pub(super) source: String,
+    /// Where to
+    #[arg(value_name = "DST")]
+    pub(super) target: String,
+    /// Who owns what is copied into a sandbox, as numbers; without it the sandbox's user
+    #[arg(long, value_name = "UID:GID", value_parser = super::units::parse_owner)]
+    pub(super) owner: Option<gym_sandbox::FileOwner>,
+    /// The mode of a file that is copied into a sandbox, in octal
+    #[arg(long, value_name = "MODE", value_parser = super::units::parse_mode)]
+    pub(super) mode: Option<u32>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -185,6 +209,9 @@ pub(super) struct BenchArgs {
     /// Fewer samples: quicker, and more often unresolved
     #[arg(long)]
     pub(super) quick: bool,
+    /// Also the rows that take minutes each
+    #[arg(long, conflicts_with = "quick")]
+    pub(super) long: bool,
     /// The image to measure in
     #[arg(long, value_name = "REF", default_value = "gym-sandbox/busybox:test")]
     pub(super) image: String,

@@ -62,6 +62,7 @@ async fn dispatch(action: Action) -> u8 {
         Action::Run(request) => (Box::pin(cmd::run::run(*request)).await, exit::SANDBOX),
         Action::Create(request) => (Box::pin(cmd::create::run(*request)).await, exit::FAILURE),
         Action::Exec(request) => (Box::pin(cmd::exec::run(*request)).await, exit::SANDBOX),
+        Action::Copy(request) => (Box::pin(cmd::cp::run(*request)).await, exit::FAILURE),
         Action::Remove(request) => (Box::pin(cmd::remove::run(request)).await, exit::FAILURE),
         Action::Doctor(request) => (cmd::doctor::run(request).await, exit::FAILURE),
         Action::Bench(request) => (Box::pin(cmd::bench::run(request)).await, exit::FAILURE),

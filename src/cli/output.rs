@@ -29,6 +29,18 @@ pub(super) fn note(text: &str) {
     to_stderr(format_args!("gym-sandbox: {text}\n"));
 }
 
+/// Writes a line of progress over the last one.
+pub(super) fn progress(text: &str) {
+    to_stderr(format_args!("\r\x1b[K{text}"));
+}
+
+/// Clears the line of progress, on a terminal only.
+pub(super) fn progress_done() {
+    if io::IsTerminal::is_terminal(&io::stderr()) {
+        to_stderr(format_args!("\r\x1b[K"));
+    }
+}
+
 fn to_stderr(text: std::fmt::Arguments<'_>) {
     // Where standard error can't be written nobody can be told.
     let _ = io::stderr().lock().write_fmt(text);

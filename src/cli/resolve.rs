@@ -1,5 +1,6 @@
 //! From what was typed to what is to be done. Refuses, by name, what this build cannot do. Does no engine I/O.
 
+mod copy;
 mod program;
 mod sandbox;
 
@@ -22,6 +23,8 @@ pub(super) enum Action {
     Create(Box<CreateRequest>),
     /// Run a command in a sandbox that is there.
     Exec(Box<ExecRequest>),
+    /// Copy files.
+    Copy(Box<CopyRequest>),
     /// Remove sandboxes.
     Remove(RemoveRequest),
     /// Look at the engine.
@@ -55,6 +58,8 @@ pub(super) struct ExecRequest {
     pub(super) program: ProgramRequest,
     pub(super) format: Format,
 }
+
+pub(super) use copy::{CopyEnd, CopyRequest};
 
 /// Sandboxes to remove.
 #[derive(Debug)]
@@ -126,6 +131,8 @@ pub(super) enum Effort {
     Full,
     /// A few, to see that it works.
     Quick,
+    /// As many as a verdict needs, also of rows that take minutes each.
+    Long,
 }
 
 /// Makes the request.
@@ -149,17 +156,27 @@ pub(super) fn resolve(args: Args) -> Result<Action> {
             Action::Create(Box::new(CreateRequest { sandbox, format }))
         }
         CommandArgs::Exec(args) => Action::Exec(Box::new(exec_request(args, config, format)?)),
+        CommandArgs::Cp(args) => Action::Copy(Box::new(copy::request(args, config, format)?)),
         CommandArgs::Rm(args) => Action::Remove(RemoveRequest {
             config,
             ids: args.ids,
             format,
         }),
         CommandArgs::Doctor => Action::Doctor(DoctorRequest { config, format }),
-        CommandArgs::Bench(BenchArgs { rows, quick, image }) => Action::Bench(BenchRequest {
+        CommandArgs::Bench(BenchArgs {
+            rows,
+            quick,
+            long,
+            image,
+        }) => Action::Bench(BenchRequest {
             config,
             image,
             filter: rows,
-            effort: if quick { Effort::Quick } else { Effort::Full },
+            effort: match (quick, long) {
+                (true, _) => Effort::Quick,
+                (false, true) => Effort::Long,
+                (false, false) => Effort::Full,
+            },
             format,
         }),
     })

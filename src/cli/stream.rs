@@ -78,6 +78,14 @@ pub(super) fn standard_input() -> Result<File> {
     own(io::stdin().as_fd())
 }
 
+/// This process's standard output as a stream.
+///
+/// # Errors
+/// [`ErrorKind::Io`] where it has none.
+pub(super) fn standard_output() -> Result<File> {
+    own(io::stdout().as_fd())
+}
+
 /// A descriptor of our own for it, so that closing this one closes no other.
 fn own(descriptor: std::os::fd::BorrowedFd<'_>) -> Result<File> {
     let owned: OwnedFd = descriptor.try_clone_to_owned().map_err(|error| {

@@ -106,6 +106,21 @@ pub(super) fn parse_cpus(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "a number of cores is over 0, as in `1` or `0.5`".to_owned())
 }
 
+/// Reads `UID:GID`, both as numbers.
+pub(super) fn parse_owner(text: &str) -> Result<gym_sandbox::FileOwner, String> {
+    text.split_once(':')
+        .and_then(|(uid, gid)| Some(gym_sandbox::FileOwner::new(uid.parse().ok()?, gid.parse().ok()?)))
+        .ok_or_else(|| "an owner is two numbers, as in `1000:1000`".to_owned())
+}
+
+/// Reads a mode in octal.
+pub(super) fn parse_mode(text: &str) -> Result<u32, String> {
+    u32::from_str_radix(text.strip_prefix("0o").unwrap_or(text), 8)
+        .ok()
+        .filter(|&mode| mode <= 0o7777)
+        .ok_or_else(|| "a mode is an octal number up to 7777, as in `0644`".to_owned())
+}
+
 /// Where something is copied from and to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Transfer {

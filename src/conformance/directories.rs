@@ -3,19 +3,48 @@
 use std::path::Path;
 
 use crate::error::{ErrorKind, PathProblem};
-use crate::provider::{Capability, FilesProvider};
+use crate::provider::{Capability, FilesProvider, SandboxHandle};
+use crate::spec::{DownloadOptions, DownloadTarget, UploadOptions, UploadSource};
 
 use super::case::cases;
 use super::check::{equal, equal_bytes, refused_with};
-use super::{Context, Failure, Need, Outcome};
+use super::{Context, Need, Outcome};
 
 const FILES: Need = Need::Capability(Capability::Files);
 
-fn files(context: &Context) -> Result<&dyn FilesProvider, Failure> {
-    context
-        .provider()
-        .as_files()
-        .ok_or_else(|| Failure::new("the provider has lost the capability"))
+fn files(context: &Context) -> crate::Result<&dyn FilesProvider> {
+    context.provider().as_files().ok_or_else(|| {
+        crate::Error::unsupported(
+            crate::Operation::Files,
+            context.provider().name(),
+            "directories any more",
+        )
+    })
+}
+
+async fn upload(context: &Context, handle: &SandboxHandle, local: &Path, remote: &str) -> crate::Result<()> {
+    let (source, options) = (UploadSource::Path(local), UploadOptions::default());
+    files(context)?
+        .upload(handle, source, remote, &options)
+        .await
+        .map(|_| ())
+}
+
+async fn download(
+    context: &Context,
+    handle: &SandboxHandle,
+    remote: &str,
+    local: &Path,
+) -> crate::Result<()> {
+    files(context)?
+        .download(
+            handle,
+            remote,
+            DownloadTarget::Path(local),
+            &DownloadOptions::default(),
+        )
+        .await
+        .map(|_| ())
 }
 
 /// Makes a tree with everything that a project holds.
@@ -54,7 +83,7 @@ pub async fn a_tree_comes_back_as_it_was(context: &Context) -> Outcome {
     let folder = tempfile::tempdir()?;
     let (planted, back) = (folder.path().join("planted"), folder.path().join("back"));
     plant(&planted)?;
-    files(context)?.upload(&handle, &planted, "/tmp/tree").await?;
+    upload(context, &handle, &planted, "/tmp/tree").await?;
     let inside = context
         .stdout(
             &handle,
@@ -62,7 +91,7 @@ pub async fn a_tree_comes_back_as_it_was(context: &Context) -> Outcome {
         )
         .await?;
     equal("the tree inside", inside, "read me\ndeepempty\n")?;
-    files(context)?.download(&handle, "/tmp/tree", &back).await?;
+    download(context, &handle, "/tmp/tree", &back).await?;
     equal("the tree here", listing(&back)?, listing(&planted)?)?;
     equal_bytes(
         "the large file",
@@ -79,12 +108,8 @@ pub async fn a_directory_is_copied_as_its_content(context: &Context) -> Outcome 
     context
         .stdout(&handle, "mkdir -p /tmp/there && printf old > /tmp/there/old")
         .await?;
-    files(context)?
-        .upload(&handle, folder.path(), "/tmp/there")
-        .await?;
-    files(context)?
-        .upload(&handle, folder.path(), "/tmp/not/there")
-        .await?;
+    upload(context, &handle, folder.path(), "/tmp/there").await?;
+    upload(context, &handle, folder.path(), "/tmp/not/there").await?;
     let inside = context
         .stdout(
             &handle,
@@ -104,7 +129,7 @@ pub async fn a_path_that_ends_in_a_slash_is_a_directory(context: &Context) -> Ou
     let folder = tempfile::tempdir()?;
     let local = folder.path().join("file.txt");
     std::fs::write(&local, "into")?;
-    files(context)?.upload(&handle, &local, "/tmp/into/this/").await?;
+    upload(context, &handle, &local, "/tmp/into/this/").await?;
     equal(
         "the file inside",
         context.stdout(&handle, "cat /tmp/into/this/file.txt").await?,
@@ -118,13 +143,13 @@ pub async fn a_single_file_goes_both_ways(context: &Context) -> Outcome {
     let folder = tempfile::tempdir()?;
     let (local, back) = (folder.path().join("file"), folder.path().join("back/file"));
     std::fs::write(&local, "single")?;
-    files(context)?.upload(&handle, &local, "/tmp/single").await?;
+    upload(context, &handle, &local, "/tmp/single").await?;
     equal(
         "the file inside",
         context.stdout(&handle, "cat /tmp/single").await?,
         "single",
     )?;
-    files(context)?.download(&handle, "/tmp/single", &back).await?;
+    download(context, &handle, "/tmp/single", &back).await?;
     equal_bytes("the file here", &std::fs::read(&back)?, b"single")
 }
 
@@ -137,12 +162,12 @@ pub async fn links_stay_links(context: &Context) -> Outcome {
     std::fs::create_dir(&planted)?;
     std::fs::write(planted.join("file"), "linked")?;
     std::os::unix::fs::symlink("file", planted.join("link"))?;
-    files(context)?.upload(&handle, &planted, "/tmp/linked").await?;
+    upload(context, &handle, &planted, "/tmp/linked").await?;
     let inside = context
         .stdout(&handle, "cd /tmp/linked && test -L link && cat link")
         .await?;
     equal("the link inside", inside, "linked")?;
-    files(context)?.download(&handle, "/tmp/linked", &back).await?;
+    download(context, &handle, "/tmp/linked", &back).await?;
     equal(
         "the link here",
         std::fs::read_link(back.join("link"))?,
@@ -164,12 +189,12 @@ pub async fn what_is_missing_is_told(context: &Context) -> Outcome {
     let not_found = ErrorKind::Path(PathProblem::NotFound);
     refused_with(
         "an upload of nothing",
-        files(context)?.upload(&handle, &missing, "/tmp/x").await,
+        upload(context, &handle, &missing, "/tmp/x").await,
         not_found,
     )?;
     refused_with(
         "a download of nothing",
-        files(context)?.download(&handle, "/tmp/none", &missing).await,
+        download(context, &handle, "/tmp/none", &missing).await,
         not_found,
     )?;
     equal("the files here", std::fs::read_dir(folder.path())?.count(), 0)

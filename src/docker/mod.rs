@@ -76,6 +76,7 @@ struct Shared {
     engine: OnceCell<Engine>,
     reaper: Reaper,
     fleet: agent::Fleet,
+    facts: archive::FactsCache,
 }
 
 /// What the Docker provider keeps in a handle.
@@ -118,6 +119,7 @@ impl DockerProvider {
                 engine: OnceCell::new(),
                 reaper: Reaper::new(),
                 fleet: agent::Fleet::default(),
+                facts: archive::FactsCache::default(),
             }),
         })
     }
@@ -158,6 +160,10 @@ impl DockerProvider {
         &self.shared.lanes
     }
 
+    fn facts_cache(&self) -> &archive::FactsCache {
+        &self.shared.facts
+    }
+
     fn reaper(&self) -> &Reaper {
         &self.shared.reaper
     }
@@ -183,17 +189,11 @@ impl SandboxProvider for DockerProvider {
     }
 
     async fn upload_file(&self, handle: &SandboxHandle, local: &Path, remote: &str) -> Result<()> {
-        let raw = handle.raw_for::<DockerRaw>(PROVIDER, Operation::Upload)?;
-        self.upload_path(raw, local, remote, archive::Accept::File)
-            .await
-            .map_err(|error| error.with_sandbox(handle.sandbox_id()))
+        self.upload_one(handle, local, remote).await
     }
 
     async fn download_file(&self, handle: &SandboxHandle, remote: &str, local: &Path) -> Result<()> {
-        let raw = handle.raw_for::<DockerRaw>(PROVIDER, Operation::Download)?;
-        self.download_path(raw, remote, local, archive::Accept::File)
-            .await
-            .map_err(|error| error.with_sandbox(handle.sandbox_id()))
+        self.download_one(handle, remote, local).await
     }
 
     async fn status(&self, handle: &SandboxHandle) -> Result<SandboxStatus> {
@@ -242,23 +242,6 @@ impl InspectProvider for DockerProvider {
     async fn inspect(&self, handle: &SandboxHandle) -> Result<SandboxDetail> {
         let raw = handle.raw_for::<DockerRaw>(PROVIDER, Operation::Inspect)?;
         self.container_detail(handle, raw).await
-    }
-}
-
-#[async_trait]
-impl FilesProvider for DockerProvider {
-    async fn upload(&self, handle: &SandboxHandle, local: &Path, remote: &str) -> Result<()> {
-        let raw = handle.raw_for::<DockerRaw>(PROVIDER, Operation::Upload)?;
-        self.upload_path(raw, local, remote, archive::Accept::Any)
-            .await
-            .map_err(|error| error.with_sandbox(handle.sandbox_id()))
-    }
-
-    async fn download(&self, handle: &SandboxHandle, remote: &str, local: &Path) -> Result<()> {
-        let raw = handle.raw_for::<DockerRaw>(PROVIDER, Operation::Download)?;
-        self.download_path(raw, remote, local, archive::Accept::Any)
-            .await
-            .map_err(|error| error.with_sandbox(handle.sandbox_id()))
     }
 }
 

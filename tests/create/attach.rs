@@ -18,7 +18,7 @@ async fn k07_k08_an_id_is_enough() {
     let Some(test) = docker().await else { return };
     let handle = test
         .provider
-        .create(&test.spec().with_ports([8080, 9090]).unwrap())
+        .create(&crate::common::busybox().with_ports([8080, 9090]).unwrap())
         .await
         .unwrap();
     let other = DockerProvider::connect(DockerConfig::default()).await.unwrap();
@@ -48,7 +48,7 @@ async fn k07_k08_an_id_is_enough() {
 #[tokio::test(flavor = "multi_thread")]
 async fn k09_a_paused_one_is_taken_and_an_ended_one_is_not() {
     let Some(test) = docker().await else { return };
-    let handle = test.provider.create(&test.spec()).await.unwrap();
+    let handle = test.provider.create(&crate::common::busybox()).await.unwrap();
     let raw = client().await.unwrap();
     let id = handle.sandbox_id().as_str();
     raw.pause_container(container_id(&handle)).await.unwrap();

@@ -18,7 +18,7 @@ async fn c16_a_start_timeout_leaves_nothing() {
         let Some(test) = docker_with(config).await else {
             return;
         };
-        let spec = test.spec();
+        let spec = crate::common::busybox();
         for created in join_all([(); 3].map(|()| test.provider.create(&spec))).await {
             match created {
                 Ok(handle) => test.provider.close(&handle).await.unwrap(),
@@ -38,7 +38,7 @@ async fn c18_an_aborted_task_leaves_nothing() {
     let Some(test) = docker().await else { return };
     for milliseconds in [5, 50, 120, 250, 500] {
         let provider = test.provider.clone();
-        let spec = test.spec();
+        let spec = crate::common::busybox();
         let task = tokio::spawn(async move { provider.create(&spec).await });
         tokio::time::sleep(Duration::from_millis(milliseconds)).await;
         task.abort();
@@ -55,7 +55,7 @@ async fn c18_a_runtime_that_is_shut_down_leaves_nothing() {
     let Some(test) = docker().await else { return };
     for milliseconds in [30, 150, 400] {
         let provider = test.provider.clone();
-        let spec = test.spec();
+        let spec = crate::common::busybox();
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Runtime::new().unwrap();
             let created = runtime.block_on(async {
@@ -77,7 +77,7 @@ async fn c18_a_runtime_that_stands_still_does_not_hold_up_the_clean_up() {
     let Some(test) = docker().await else { return };
     let (done, wait) = std::sync::mpsc::channel::<()>();
     let provider = test.provider.clone();
-    let spec = test.spec();
+    let spec = crate::common::busybox();
     let thread = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -117,7 +117,7 @@ async fn c16_the_same_spec_can_be_tried_again_after_a_failure() {
         return;
     };
     for _ in 0..2 {
-        let error = failed(&test, &test.spec()).await;
+        let error = failed(&test, &crate::common::busybox()).await;
         assert_eq!(error.kind(), ErrorKind::NotReady, "{error:?}");
     }
     nothing_is_left(&test).await;

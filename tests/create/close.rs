@@ -30,7 +30,7 @@ async fn close_for_good(test: &DockerTest, handle: &SandboxHandle) {
 async fn b20_closing_by_many_at_once_succeeds_for_all() {
     let Some(test) = docker().await else { return };
     for closers in [2, 10] {
-        let handle = test.provider.create(&test.spec()).await.unwrap();
+        let handle = test.provider.create(&crate::common::busybox()).await.unwrap();
         // Something to kill, so that the removal takes a while.
         stdout(
             &test.provider,
@@ -50,7 +50,7 @@ async fn b20_closing_what_somebody_else_removes_succeeds() {
     let Some(test) = docker().await else { return };
     let raw = client().await.unwrap();
     for _ in 0..3 {
-        let handle = test.provider.create(&test.spec()).await.unwrap();
+        let handle = test.provider.create(&crate::common::busybox()).await.unwrap();
         let force = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
         let (removed, ()) = tokio::join!(
             raw.remove_container(container_id(&handle), Some(force)),
@@ -71,27 +71,27 @@ async fn b20_closing_what_somebody_else_removes_succeeds() {
 async fn b20_closing_what_is_killed_stopped_or_paused_succeeds() {
     let Some(test) = docker().await else { return };
     let raw = client().await.unwrap();
-    let handle = test.provider.create(&test.spec()).await.unwrap();
+    let handle = test.provider.create(&crate::common::busybox()).await.unwrap();
     raw.kill_container(container_id(&handle), None::<KillContainerOptions>)
         .await
         .unwrap();
     close_for_good(&test, &handle).await;
 
     // While somebody else stops it, and after that.
-    let handle = test.provider.create(&test.spec()).await.unwrap();
+    let handle = test.provider.create(&crate::common::busybox()).await.unwrap();
     let stop = StopContainerOptionsBuilder::new().t(1).build();
     let (_either, ()) = tokio::join!(
         raw.stop_container(container_id(&handle), Some(stop.clone())),
         close_for_good(&test, &handle)
     );
-    let handle = test.provider.create(&test.spec()).await.unwrap();
+    let handle = test.provider.create(&crate::common::busybox()).await.unwrap();
     raw.stop_container(container_id(&handle), Some(stop))
         .await
         .unwrap();
     until_status(&test.provider, &handle, SandboxStatus::Stopped).await;
     close_for_good(&test, &handle).await;
 
-    let handle = test.provider.create(&test.spec()).await.unwrap();
+    let handle = test.provider.create(&crate::common::busybox()).await.unwrap();
     raw.pause_container(container_id(&handle)).await.unwrap();
     close_for_good(&test, &handle).await;
 }
@@ -101,7 +101,7 @@ async fn b20_closing_what_is_killed_stopped_or_paused_succeeds() {
 async fn t1_d7_the_status_follows_the_container() {
     let Some(test) = docker().await else { return };
     let raw = client().await.unwrap();
-    let handle = test.provider.create(&test.spec()).await.unwrap();
+    let handle = test.provider.create(&crate::common::busybox()).await.unwrap();
     let status = async || test.provider.status(&handle).await.unwrap();
     assert_eq!(status().await, SandboxStatus::Running);
     raw.pause_container(container_id(&handle)).await.unwrap();

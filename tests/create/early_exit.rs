@@ -14,7 +14,7 @@ use crate::support::refused;
 const TOLD: Duration = Duration::from_secs(3);
 
 fn spec(test: &DockerTest, entrypoint: &[&str]) -> SandboxSpec {
-    test.spec()
+    crate::common::busybox()
         .with_ready_timeout(Duration::from_secs(60))
         .with_entrypoint(entrypoint.iter().copied())
 }

@@ -84,7 +84,7 @@ async fn b23_another_platform_is_its_own_error_and_pulls_nothing() {
     };
     let handle = test
         .provider
-        .create(&test.spec().with_provider_option("platform", same))
+        .create(&crate::common::busybox().with_provider_option("platform", same))
         .await
         .unwrap();
     test.provider.close(&handle).await.unwrap();

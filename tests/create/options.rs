@@ -44,7 +44,7 @@ async fn c11_without_init_the_keepalive_shell_is_process_1() {
     let Some(test) = docker().await else { return };
     let handle = test
         .provider
-        .create(&test.spec().with_provider_option("use_init", false))
+        .create(&crate::common::busybox().with_provider_option("use_init", false))
         .await
         .unwrap();
     let first = stdout(&test.provider, &handle, "tr '\\000' ' ' < /proc/1/cmdline").await;
@@ -58,7 +58,7 @@ async fn c12_limits_are_set_without_swap_and_hold_inside() {
     let limits = SandboxResources::default().with_cpu(0.5).with_memory_mib(64);
     let handle = test
         .provider
-        .create(&test.spec().with_resources(limits))
+        .create(&crate::common::busybox().with_resources(limits))
         .await
         .unwrap();
     let host = host_config(&handle).await;
@@ -82,7 +82,7 @@ async fn c12_limits_can_be_switched_off() {
     let limits = SandboxResources::default().with_cpu(0.5).with_memory_mib(64);
     let handle = test
         .provider
-        .create(&test.spec().with_resources(limits))
+        .create(&crate::common::busybox().with_resources(limits))
         .await
         .unwrap();
     let host = host_config(&handle).await;
@@ -95,7 +95,7 @@ async fn c13_hardened_drops_everything_and_caps_processes_memory_and_logs() {
     let Some(test) = docker().await else { return };
     let handle = test
         .provider
-        .create(&test.spec().with_provider_option("preset", "hardened"))
+        .create(&crate::common::busybox().with_provider_option("preset", "hardened"))
         .await
         .unwrap();
     let status = stdout(&test.provider, &handle, "cat /proc/self/status").await;
@@ -143,7 +143,7 @@ async fn c13_what_is_set_beside_hardened_wins() {
     test.provider.close(&handle).await.unwrap();
     let compat = test
         .provider
-        .create(&test.spec().with_provider_option("preset", "compat"))
+        .create(&crate::common::busybox().with_provider_option("preset", "compat"))
         .await
         .unwrap();
     let host = host_config(&compat).await;
@@ -193,10 +193,10 @@ async fn d17_name_and_labels() {
     };
     let handle = test
         .provider
-        .create(&test.spec().with_metadata("stage", "spec"))
+        .create(&crate::common::busybox().with_metadata("stage", "spec"))
         .await
         .unwrap();
-    let second = test.provider.create(&test.spec()).await.unwrap();
+    let second = test.provider.create(&crate::common::busybox()).await.unwrap();
     let container = inspect(&handle).await;
     let name = container.name.unwrap();
     assert_eq!(name.trim_start_matches('/'), handle.sandbox_id().as_str());
@@ -246,38 +246,38 @@ async fn d17_name_and_labels() {
 async fn d10_d17_d27_what_is_refused_leaves_nothing() {
     let Some(test) = docker().await else { return };
     let json = |key: &str, value: serde_json::Value| {
-        let mut spec = serde_json::to_value(test.spec()).unwrap();
+        let mut spec = serde_json::to_value(crate::common::busybox()).unwrap();
         spec[key] = value;
         gym_sandbox::SandboxSpec::from_value(spec).unwrap()
     };
     for (spec, kind, named) in [
         (
-            test.spec().with_metadata("gym-sandbox.owner", "me"),
+            crate::common::busybox().with_metadata("gym-sandbox.owner", "me"),
             ErrorKind::InvalidArgument,
             "gym-sandbox.owner",
         ),
         (
-            test.spec().with_workdir("relative"),
+            crate::common::busybox().with_workdir("relative"),
             ErrorKind::InvalidArgument,
             "relative",
         ),
         (
-            test.spec().with_provider_option("volumes", "/:/host"),
+            crate::common::busybox().with_provider_option("volumes", "/:/host"),
             ErrorKind::InvalidArgument,
             "volumes",
         ),
         (
-            test.spec().with_provider_option("pull_policy", "maybe"),
+            crate::common::busybox().with_provider_option("pull_policy", "maybe"),
             ErrorKind::InvalidArgument,
             "pull_policy",
         ),
         (
-            test.spec().with_provider_option("pids_limit", 0),
+            crate::common::busybox().with_provider_option("pids_limit", 0),
             ErrorKind::InvalidArgument,
             "pids_limit",
         ),
         (
-            test.spec().with_provider_option("privileged", true),
+            crate::common::busybox().with_provider_option("privileged", true),
             ErrorKind::InvalidArgument,
             "privileged",
         ),
@@ -297,7 +297,7 @@ async fn d10_d17_d27_what_is_refused_leaves_nothing() {
             "memory_mib",
         ),
         (
-            test.spec().with_entrypoint(["sh\0"]),
+            crate::common::busybox().with_entrypoint(["sh\0"]),
             ErrorKind::InvalidArgument,
             "entrypoint",
         ),
@@ -320,26 +320,22 @@ async fn c16_what_the_engine_refuses_is_typed_and_leaves_nothing() {
     for (spec, told) in [
         // The engine makes these, and only the start fails (engine-facts S16).
         (
-            test.spec()
-                .with_provider_option("network", "no-such-network-of-a-test"),
+            crate::common::busybox().with_provider_option("network", "no-such-network-of-a-test"),
             "no-such-network-of-a-test",
         ),
         (
-            test.spec()
-                .with_provider_option("network", "container:no-such-container-of-a-test"),
+            crate::common::busybox().with_provider_option("network", "container:no-such-container-of-a-test"),
             "no-such-container",
         ),
         // It does not make these.
-        (test.spec().with_resources(many), "CPUs"),
-        (test.spec().with_resources(small), "emory"),
+        (crate::common::busybox().with_resources(many), "CPUs"),
+        (crate::common::busybox().with_resources(small), "emory"),
         (
-            test.spec()
-                .with_provider_option("security_opt", serde_json::json!(["nonsense=1"])),
+            crate::common::busybox().with_provider_option("security_opt", serde_json::json!(["nonsense=1"])),
             "nonsense",
         ),
         (
-            test.spec()
-                .with_provider_option("cap_drop", serde_json::json!(["NO_SUCH"])),
+            crate::common::busybox().with_provider_option("cap_drop", serde_json::json!(["NO_SUCH"])),
             "NO_SUCH",
         ),
     ] {
@@ -362,7 +358,7 @@ async fn c04_the_keepalive_of_the_configuration_is_used() {
     let Some(test) = docker_with(config).await else {
         return;
     };
-    let handle = test.provider.create(&test.spec()).await.unwrap();
+    let handle = test.provider.create(&crate::common::busybox()).await.unwrap();
     let config = inspect(&handle).await.config.unwrap();
     assert_eq!(config.entrypoint.unwrap(), ["sh"]);
     assert_eq!(config.cmd.unwrap(), ["-c", "touch /tmp/kept; exec sleep 4321"]);

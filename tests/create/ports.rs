@@ -22,7 +22,7 @@ async fn c14_n5_a_port_is_on_the_publish_host_at_a_number_of_the_engine() {
         };
         let handle = test
             .provider
-            .create(&test.spec().with_ports([8080]).unwrap())
+            .create(&crate::common::busybox().with_ports([8080]).unwrap())
             .await
             .unwrap();
         let ports = inspect(&handle).await.network_settings.unwrap().ports.unwrap();
@@ -77,7 +77,7 @@ async fn n4_an_ipv6_publish_host_is_bracketed() {
     }
     let handle = test
         .provider
-        .create(&test.spec().with_ports([8080]).unwrap())
+        .create(&crate::common::busybox().with_ports([8080]).unwrap())
         .await
         .unwrap();
     let endpoint = test.provider.endpoint(&handle, 8080).await.unwrap();
@@ -93,7 +93,7 @@ async fn n4_an_ipv6_publish_host_is_bracketed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn n2_no_network_no_binding_and_a_stopped_sandbox_has_none() {
     let Some(test) = docker().await else { return };
-    let spec = test.spec().with_ports([8080]).unwrap();
+    let spec = crate::common::busybox().with_ports([8080]).unwrap();
     let none = test
         .provider
         .create(&spec.clone().with_provider_option("network", "none"))
@@ -135,7 +135,7 @@ async fn b31_the_number_is_asked_for_each_time() {
     let Some(test) = docker().await else { return };
     let handle = test
         .provider
-        .create(&test.spec().with_ports([8080]).unwrap())
+        .create(&crate::common::busybox().with_ports([8080]).unwrap())
         .await
         .unwrap();
     let raw = client().await.unwrap();

@@ -27,7 +27,7 @@ async fn p2_exit_code_and_output_decide() {
     let Some(test) = docker_with(passing).await else {
         return;
     };
-    let handle = test.provider.create(&test.spec()).await.unwrap();
+    let handle = test.provider.create(&crate::common::busybox()).await.unwrap();
     test.provider.close(&handle).await.unwrap();
 
     let mut silent = config("true");
@@ -40,7 +40,7 @@ async fn p2_exit_code_and_output_decide() {
         let Some(test) = docker_with(failing).await else {
             return;
         };
-        let error = refused(&test, &test.spec()).await;
+        let error = refused(&test, &crate::common::busybox()).await;
         assert_eq!(error.kind(), ErrorKind::NotReady, "{error:?}");
     }
 }
@@ -51,7 +51,7 @@ async fn p4_without_a_deadline_the_first_failure_is_final_and_told() {
     let Some(test) = docker_with(config(&line)).await else {
         return;
     };
-    let error = refused(&test, &test.spec()).await;
+    let error = refused(&test, &crate::common::busybox()).await;
     assert_eq!(error.kind(), ErrorKind::NotReady, "{error:?}");
     let text = error.to_string();
     assert!(text.contains('7') && text.contains("not yet"), "{text}");
@@ -66,7 +66,7 @@ async fn p3_passes_must_follow_each_other() {
     let Some(test) = docker_with(config).await else {
         return;
     };
-    let handle = test.provider.create(&test.spec()).await.unwrap();
+    let handle = test.provider.create(&crate::common::busybox()).await.unwrap();
     assert_eq!(stdout(&test.provider, &handle, "cat /tmp/runs").await, "4\n");
     test.provider.close(&handle).await.unwrap();
 }
@@ -79,7 +79,7 @@ async fn p5_the_deadline_ends_it_with_the_last_detail() {
         return;
     };
     let began = Instant::now();
-    let error = refused(&test, &test.spec()).await;
+    let error = refused(&test, &crate::common::busybox()).await;
     assert!(
         began.elapsed() >= Duration::from_secs(3),
         "it ended after {:?}",
@@ -95,7 +95,7 @@ async fn p5_the_deadline_ends_it_with_the_last_detail() {
     let Some(test) = docker_with(restless).await else {
         return;
     };
-    let error = refused(&test, &test.spec()).await;
+    let error = refused(&test, &crate::common::busybox()).await;
     assert_eq!(error.kind(), ErrorKind::NotReady, "{error:?}");
 }
 
@@ -107,7 +107,7 @@ async fn p7_an_attempt_that_hangs_is_a_failed_one() {
         return;
     };
     let began = Instant::now();
-    let error = refused(&test, &test.spec()).await;
+    let error = refused(&test, &crate::common::busybox()).await;
     assert_eq!(error.kind(), ErrorKind::NotReady, "{error:?}");
     assert!(error.to_string().contains("1s"), "{error}");
     assert!(
@@ -123,7 +123,7 @@ async fn p7_an_attempt_that_hangs_is_a_failed_one() {
     let Some(test) = docker_with(recovering).await else {
         return;
     };
-    let handle = test.provider.create(&test.spec()).await.unwrap();
+    let handle = test.provider.create(&crate::common::busybox()).await.unwrap();
     test.provider.close(&handle).await.unwrap();
 }
 
@@ -137,7 +137,11 @@ async fn d15_a_hanging_attempt_ends_with_the_smaller_bound() {
         return;
     };
     let began = Instant::now();
-    let error = refused(&test, &test.spec().with_ready_timeout(Duration::from_secs(400))).await;
+    let error = refused(
+        &test,
+        &crate::common::busybox().with_ready_timeout(Duration::from_secs(400)),
+    )
+    .await;
     assert_eq!(error.kind(), ErrorKind::NotReady, "{error:?}");
     assert!(
         began.elapsed() < Duration::from_secs(30),
@@ -150,7 +154,11 @@ async fn d15_a_hanging_attempt_ends_with_the_smaller_bound() {
         return;
     };
     let began = Instant::now();
-    let error = refused(&test, &test.spec().with_ready_timeout(Duration::from_secs(2))).await;
+    let error = refused(
+        &test,
+        &crate::common::busybox().with_ready_timeout(Duration::from_secs(2)),
+    )
+    .await;
     assert_eq!(error.kind(), ErrorKind::NotReady, "{error:?}");
     assert!(error.to_string().contains("2s"), "{error}");
     assert!(
@@ -182,7 +190,7 @@ async fn x9_the_shell_is_found_once_at_create() {
     let Some(test) = docker_with(config).await else {
         return;
     };
-    let handle = test.provider.create(&test.spec()).await.unwrap();
+    let handle = test.provider.create(&crate::common::busybox()).await.unwrap();
     assert_eq!(
         handle.raw::<DockerRaw>().unwrap().shell.as_deref(),
         Some("/bin/ash")

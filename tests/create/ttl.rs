@@ -15,7 +15,11 @@ async fn c06_d16_a_ttl_ends_the_sandbox_and_leaves_it_to_be_looked_at() {
     let Some(test) = docker().await else { return };
     let ttl = Duration::from_millis(3500);
     let began = Instant::now();
-    let handle = test.provider.create(&test.spec().with_ttl(ttl)).await.unwrap();
+    let handle = test
+        .provider
+        .create(&crate::common::busybox().with_ttl(ttl))
+        .await
+        .unwrap();
     let labels = inspect(&handle).await.config.unwrap().labels.unwrap();
     let (created, expires) = (&labels["gym-sandbox.created"], &labels["gym-sandbox.expires"]);
     assert!(expires > created, "{created} .. {expires}");

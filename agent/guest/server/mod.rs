@@ -8,13 +8,16 @@ mod doors;
 mod files;
 mod lost;
 mod outbox;
+mod reports;
+mod streams;
 mod timers;
+mod writing;
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 
 use self::client::{Client, ClientId, Origin};
-use self::command::Command;
+use self::command::{Command, Phase};
 use self::doors::Doors;
 pub(crate) use self::doors::{DONE, LEAVES, WAITS};
 use self::files::FileTask;
@@ -200,7 +203,12 @@ impl Server {
                 add(PollFd::new(tether, POLLIN), Source::Tether(*id));
             }
         }
-        for (number, command) in &self.commands {
+        // What a command does may be seen before its runner has said that it runs; it waits for that.
+        for (number, command) in self
+            .commands
+            .iter()
+            .filter(|(_, command)| command.phase != Phase::Starting)
+        {
             let client = command.client.and_then(|id| self.clients.get(&id));
             let is_full = client.is_some_and(|client| client.outbox.is_full());
             for (index, output) in command.outputs.iter().enumerate() {
@@ -252,8 +260,12 @@ impl Server {
         if arrived == 0 {
             return;
         }
-        while let Ok(Some(ended)) = sys::reap() {
-            self.note_end(&ended);
+        while let Ok(Some(ended)) = sys::reap_or_see_stopped() {
+            if ended.is_stopped() {
+                self.wake_runner(ended.pid);
+            } else {
+                self.note_end(&ended);
+            }
         }
         for number in (1..=signal::LAST).filter(|number| arrived & (1 << (number - 1)) != 0) {
             match self.entrypoint {
@@ -261,6 +273,13 @@ impl Server {
                 None if STOPPING.contains(&number) => self.end(128 + number),
                 _ => {}
             }
+        }
+    }
+
+    /// A command of the same user may stop its runner, which would hide the command's end.
+    fn wake_runner(&self, pid: i32) {
+        if self.commands.values().any(|command| command.runner == pid) {
+            let _ = sys::send_signal(pid, signal::CONT);
         }
     }
 

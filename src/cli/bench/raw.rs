@@ -2,6 +2,7 @@
 //! The only file of the command that knows bollard; it knows nothing of the library.
 
 use bollard::Docker;
+use bollard::container::LogOutput;
 use bollard::exec::{CreateExecOptions, StartExecOptions, StartExecResults};
 use futures::StreamExt;
 
@@ -24,8 +25,15 @@ pub(in crate::cli) enum RawError {
     },
     #[error("a call of the baseline failed")]
     Call(#[from] bollard::errors::Error),
-    #[error("the baseline's exec ended with exit code {0:?}")]
-    Exit(Option<i64>),
+    #[error("the baseline's exec ended with exit code {code:?} after {stdout_bytes} bytes")]
+    Ended { code: Option<i64>, stdout_bytes: u64 },
+}
+
+/// How an exec ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::cli) struct RawEnd {
+    pub(in crate::cli) code: Option<i64>,
+    pub(in crate::cli) stdout_bytes: u64,
 }
 
 impl RawEngine {
@@ -43,18 +51,36 @@ impl RawEngine {
         Ok(Self { docker })
     }
 
-    /// Runs a program: create, start, read to the end, inspect.
+    /// Runs a program that must exit with 0 after so many bytes on standard output.
     ///
     /// # Errors
-    /// A call failed, or the program did not exit with 0.
-    pub(in crate::cli) async fn exec(&self, container: &str, argv: &[&str]) -> Result<(), RawError> {
-        match self.exec_code(container, argv).await? {
-            Some(0) => Ok(()),
-            code => Err(RawError::Exit(code)),
+    /// A call failed, or the program ended otherwise.
+    pub(in crate::cli) async fn exec(
+        &self,
+        container: &str,
+        argv: &[&str],
+        stdout_bytes: u64,
+    ) -> Result<(), RawError> {
+        let end = self.exec_to_the_end(container, argv).await?;
+        if end.code == Some(0) && end.stdout_bytes == stdout_bytes {
+            Ok(())
+        } else {
+            Err(RawError::Ended {
+                code: end.code,
+                stdout_bytes: end.stdout_bytes,
+            })
         }
     }
 
-    async fn exec_code(&self, container: &str, argv: &[&str]) -> Result<Option<i64>, bollard::errors::Error> {
+    /// Runs a program: create, start, read to the end, inspect.
+    ///
+    /// # Errors
+    /// A call failed.
+    pub(in crate::cli) async fn exec_to_the_end(
+        &self,
+        container: &str,
+        argv: &[&str],
+    ) -> Result<RawEnd, RawError> {
         let options = CreateExecOptions {
             attach_stdout: Some(true),
             attach_stderr: Some(true),
@@ -66,13 +92,17 @@ impl RawEngine {
             output_capacity: Some(READ_BYTES),
             ..StartExecOptions::default()
         };
+        let mut stdout_bytes = 0;
         if let StartExecResults::Attached { mut output, .. } =
             self.docker.start_exec(&exec.id, Some(options)).await?
         {
             while let Some(chunk) = output.next().await {
-                chunk?;
+                if let LogOutput::StdOut { message } = chunk? {
+                    stdout_bytes += message.len() as u64;
+                }
             }
         }
-        Ok(self.docker.inspect_exec(&exec.id).await?.exit_code)
+        let code = self.docker.inspect_exec(&exec.id).await?.exit_code;
+        Ok(RawEnd { code, stdout_bytes })
     }
 }

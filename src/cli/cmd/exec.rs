@@ -74,8 +74,15 @@ pub(super) fn options(program: ProgramRequest) -> Result<ExecOptions> {
     }
 }
 
+/// The documented object. A hint is in it only where there is one.
 pub(super) fn json(result: &ExecResult) -> Result<Value> {
-    serde_json::to_value(result).map_err(unprintable)
+    let mut value = serde_json::to_value(result).map_err(unprintable)?;
+    if let Some(object) = value.as_object_mut()
+        && result.hint.is_none()
+    {
+        object.remove("hint");
+    }
+    Ok(value)
 }
 
 pub(super) fn unprintable(error: serde_json::Error) -> Error {

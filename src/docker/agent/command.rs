@@ -75,7 +75,7 @@ impl DockerProvider {
     async fn start_bounded_by_agent(&self, raw: &DockerRaw, asked: Asked<'_>) -> Started {
         let began = Instant::now();
         let timeout = asked.timeout;
-        let sending = self.send(raw, &asked, began);
+        let sending = self.send_to_agent(raw, &asked, began);
         // A timeout beyond what a clock can say is none.
         match timeout.and_then(|timeout| began.checked_add(timeout)) {
             Some(deadline) => match tokio::time::timeout_at(deadline, sending).await {
@@ -87,7 +87,7 @@ impl DockerProvider {
         }
     }
 
-    async fn send(&self, raw: &DockerRaw, asked: &Asked<'_>, began: Instant) -> Started {
+    async fn send_to_agent(&self, raw: &DockerRaw, asked: &Asked<'_>, began: Instant) -> Started {
         let timeout = asked.timeout;
         loop {
             let link = match raw.agent.route(self, &raw.container_id).await {

@@ -210,8 +210,17 @@ impl DockerProvider {
                 }
             }
             End::TimedOut => {
-                let report = self.kill_after_timeout(&mut guard).await;
+                let mut report = self.kill_after_timeout(&mut guard).await;
                 drive::drain_after_kill(&mut running, outputs).await;
+                if let Some(report) = &mut report {
+                    // The report comes out of the sandbox; that the command runs is the engine's word.
+                    if report.survivors == 0 && kill::still_runs(self, guard.target()).await {
+                        report.survivors = 1;
+                    }
+                    if report.survivors == 0 {
+                        guard.disarm();
+                    }
+                }
                 let (stdout, stderr) = outputs.finish();
                 let mut result = limits.timed_out().with_output(stdout, stderr);
                 result.killed = report.map(|report| report.killed);
@@ -245,11 +254,7 @@ impl DockerProvider {
             }
             return None;
         }
-        let report = kill::kill_tree(self, guard.target()).await;
-        if report.is_some_and(|report| report.survivors == 0) {
-            guard.disarm();
-        }
-        report
+        kill::kill_tree(self, guard.target()).await
     }
 
     /// The result of a command that ended with this code. A code that may mean that the whole sandbox died is looked

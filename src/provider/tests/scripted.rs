@@ -14,6 +14,10 @@ use crate::provider::{
     SpawnProvider,
 };
 use crate::spec::{
+    DownloadOptions, DownloadTarget, FileEntry, FileStat, RemoveMode, TransferProgress, UploadOptions,
+    UploadSource,
+};
+use crate::spec::{
     ExecOptions, ExecPath, ExecResult, SandboxDetail, SandboxEndpoint, SandboxId, SandboxSpec, SandboxStatus,
 };
 
@@ -26,6 +30,8 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Call {
     Create(Option<String>),
+    /// One of the calls about files that copies nothing, and its path.
+    Files(&'static str, String),
     /// A create was dropped in the middle, and the provider removed what it had begun.
     CreateUndone,
     Upload(String, String),
@@ -276,13 +282,59 @@ impl InspectProvider for Scripted {
 
 #[async_trait]
 impl FilesProvider for Scripted {
-    async fn upload(&self, _handle: &SandboxHandle, local: &Path, remote: &str) -> Result<()> {
-        self.note(Call::Upload(remote.to_owned(), local.display().to_string()));
-        self.step(Operation::Upload).await
+    async fn upload(
+        &self,
+        _handle: &SandboxHandle,
+        source: UploadSource<'_>,
+        remote: &str,
+        _options: &UploadOptions,
+    ) -> Result<TransferProgress> {
+        let shown = match source {
+            UploadSource::Path(local) => local.display().to_string(),
+            other => format!("{other:?}"),
+        };
+        self.note(Call::Upload(remote.to_owned(), shown));
+        self.step(Operation::Upload).await?;
+        Ok(TransferProgress::default())
     }
 
-    async fn download(&self, _handle: &SandboxHandle, remote: &str, _local: &Path) -> Result<()> {
+    async fn download(
+        &self,
+        _handle: &SandboxHandle,
+        remote: &str,
+        _target: DownloadTarget<'_>,
+        _options: &DownloadOptions,
+    ) -> Result<TransferProgress> {
         self.note(Call::Download(remote.to_owned()));
-        self.step(Operation::Download).await
+        self.step(Operation::Download).await?;
+        Ok(TransferProgress::default())
+    }
+
+    async fn stat(&self, _handle: &SandboxHandle, remote: &str) -> Result<Option<FileStat>> {
+        self.note(Call::Files("stat", remote.to_owned()));
+        self.step(Operation::Files).await?;
+        Ok(None)
+    }
+
+    async fn list(&self, _handle: &SandboxHandle, remote: &str) -> Result<Vec<FileEntry>> {
+        self.note(Call::Files("list", remote.to_owned()));
+        self.step(Operation::Files).await?;
+        Ok(Vec::new())
+    }
+
+    async fn remove(&self, _handle: &SandboxHandle, remote: &str, _mode: RemoveMode) -> Result<bool> {
+        self.note(Call::Files("remove", remote.to_owned()));
+        self.step(Operation::Files).await?;
+        Ok(false)
+    }
+
+    async fn make_directory(
+        &self,
+        _handle: &SandboxHandle,
+        remote: &str,
+        _options: &UploadOptions,
+    ) -> Result<()> {
+        self.note(Call::Files("make_directory", remote.to_owned()));
+        self.step(Operation::Files).await
     }
 }

@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use crate::error::{ErrorKind, Operation};
 use crate::provider::{SandboxHandle, SandboxProvider, Traced};
-use crate::spec::{ExecOptions, SandboxId, SandboxSpec, SandboxStatus};
+use crate::spec::{
+    DownloadOptions, DownloadTarget, ExecOptions, RemoveMode, SandboxId, SandboxSpec, SandboxStatus,
+    UploadOptions, UploadSource,
+};
 
 use super::scripted::{Call, NAME, Scripted, Seen, Step};
 
@@ -46,18 +49,20 @@ async fn every_call_reaches_the_inner_provider_once() {
         "http://127.0.0.1:80"
     );
     outer.as_inspect().unwrap().inspect(&handle).await.unwrap();
-    outer
-        .as_files()
-        .unwrap()
-        .upload(&handle, Path::new("dir"), "/dir")
+    let (files, options_up) = (outer.as_files().unwrap(), UploadOptions::default());
+    files
+        .upload(&handle, UploadSource::Path(Path::new("dir")), "/dir", &options_up)
         .await
         .unwrap();
-    outer
-        .as_files()
-        .unwrap()
-        .download(&handle, "/dir", Path::new("dir"))
+    let target = DownloadTarget::Path(Path::new("dir"));
+    files
+        .download(&handle, "/dir", target, &DownloadOptions::default())
         .await
         .unwrap();
+    files.stat(&handle, "/s").await.unwrap();
+    files.list(&handle, "/l").await.unwrap();
+    files.remove(&handle, "/r", RemoveMode::One).await.unwrap();
+    files.make_directory(&handle, "/m", &options_up).await.unwrap();
     outer.close(&handle).await.unwrap();
     outer.aclose().await.unwrap();
     let seen = Seen::from(&options());
@@ -74,6 +79,10 @@ async fn every_call_reaches_the_inner_provider_once() {
             Call::Inspect,
             Call::Upload("/dir".to_owned(), "dir".to_owned()),
             Call::Download("/dir".to_owned()),
+            Call::Files("stat", "/s".to_owned()),
+            Call::Files("list", "/l".to_owned()),
+            Call::Files("remove", "/r".to_owned()),
+            Call::Files("make_directory", "/m".to_owned()),
             Call::Close("box-1".to_owned()),
             Call::Aclose,
         ]
