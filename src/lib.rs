@@ -28,6 +28,7 @@
 //! | `conformance` | no | the public conformance suite for providers |
 
 mod builtin;
+pub mod compose;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod docker;

@@ -1,6 +1,13 @@
 //! Open descriptors of this process (B26), and creates that are cancelled at random moments (C18). A program of its
 //! own, one test at a time: whatever else ran in it would be counted, too.
 
+#![allow(clippy::unwrap_used, reason = "what can't be done fails the test")]
+#![allow(clippy::print_stderr, reason = "a skipped test says why")]
+#![allow(
+    clippy::similar_names,
+    reason = "`test` and `text` stand beside each other everywhere"
+)]
+
 mod common;
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,5 +1,11 @@
 //! How much memory a transfer takes: a test program of its own, so that nothing else counts. It runs one after the other.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "helpers beside the test fail by a panic, too, and the numbers are worth reading"
+)]
+
 mod common;
 
 use gym_sandbox::{

@@ -1,6 +1,13 @@
 //! Close, status and inspect wait behind nothing: not behind commands that hang, not behind creates that do (design,
 //! "Lanes"; bugs B20). One test at a time, as they measure.
 
+#![allow(clippy::unwrap_used, reason = "what can't be done fails the test")]
+#![allow(clippy::print_stderr, reason = "a skipped test says why")]
+#![allow(
+    clippy::similar_names,
+    reason = "`test` and `text` stand beside each other everywhere"
+)]
+
 mod common;
 #[path = "common/proxy.rs"]
 mod proxy;

@@ -29,6 +29,11 @@ pub(super) fn note(text: &str) {
     to_stderr(format_args!("gym-sandbox: {text}\n"));
 }
 
+/// Prints diagnostics of a Compose project.
+pub(super) fn diagnostics(page: &str) {
+    to_stderr(format_args!("{page}"));
+}
+
 /// Writes a line of progress over the last one.
 pub(super) fn progress(text: &str) {
     to_stderr(format_args!("\r\x1b[K{text}"));

@@ -1,5 +1,6 @@
 //! From what was typed to what is to be done. Refuses, by name, what this build cannot do. Does no engine I/O.
 
+mod compose;
 mod copy;
 mod program;
 mod sandbox;
@@ -9,10 +10,12 @@ use std::path::PathBuf;
 use gym_sandbox::docker::DockerConfig;
 use gym_sandbox::{Error, ErrorKind, ExecOptions, Operation, Result, SandboxSpec};
 
-use super::args::{Args, BenchArgs, CommandArgs, ExecArgs, GlobalArgs, ProviderArg, RunArgs};
+use super::args::{Args, BenchArgs, CommandArgs, ComposeArgs, ExecArgs, GlobalArgs, ProviderArg, RunArgs};
 use super::output::Format;
 use super::session::Afterwards;
 use super::units::Variable;
+
+pub(super) use compose::{ComposeConfigRequest, ConfigOutput};
 
 /// What is to be done.
 #[derive(Debug)]
@@ -27,6 +30,8 @@ pub(super) enum Action {
     Copy(Box<CopyRequest>),
     /// Remove sandboxes.
     Remove(RemoveRequest),
+    /// Print a Compose project.
+    ComposeConfig(Box<ComposeConfigRequest>),
     /// Look at the engine.
     Doctor(DoctorRequest),
     /// Measure.
@@ -162,6 +167,9 @@ pub(super) fn resolve(args: Args) -> Result<Action> {
             ids: args.ids,
             format,
         }),
+        CommandArgs::Compose(ComposeArgs::Config(args)) => {
+            Action::ComposeConfig(Box::new(compose::request(*args, format)?))
+        }
         CommandArgs::Doctor => Action::Doctor(DoctorRequest { config, format }),
         CommandArgs::Bench(BenchArgs {
             rows,

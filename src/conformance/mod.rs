@@ -64,6 +64,7 @@ pub mod spawn;
 pub mod start_failures;
 pub mod stdin;
 pub mod timeout;
+pub mod transfers;
 
 pub use case::{Case, Need, Skip};
 pub use check::{Failure, Outcome};
@@ -82,6 +83,7 @@ pub fn cases() -> Vec<Case> {
         spawn::cases(),
         files::cases(),
         directories::cases(),
+        transfers::cases(),
         lifecycle::cases(),
         endpoint::cases(),
         inspect::cases(),

@@ -180,7 +180,11 @@ fn check_workdir(spec: &SandboxSpec) -> Result<()> {
 
 fn check_resources(spec: &SandboxSpec) -> Result<()> {
     let resources = spec.resources();
-    if resources.cpu.is_some_and(|cpu| cpu.is_nan() || cpu <= 0.0) {
+    // What rounds to zero would be no limit at all.
+    if resources
+        .cpu
+        .is_some_and(|cpu| cpu.is_nan() || nano_cpus(cpu) <= 0)
+    {
         return Err(Error::invalid(
             Operation::Create,
             "the resource `cpu` must be over 0",

@@ -11,7 +11,7 @@ use super::{DockerProvider, DockerRaw};
 
 const PROBE: Duration = Duration::from_secs(30);
 
-/// `bash` where `sh` finds it, else `sh`; none where the image has no `sh`. Any other trouble means `sh`.
+/// `bash` where `sh` finds it, else `sh` or `/bin/sh`; none where the image has neither. Any other trouble means `sh`.
 pub(super) async fn find(
     provider: &DockerProvider,
     container_id: &str,
@@ -23,11 +23,16 @@ pub(super) async fn find(
         shell: None,
         agent: Arc::clone(agent),
     };
-    let options = ExecOptions::new(["sh", "-c", "command -v bash"]).with_timeout(PROBE);
-    let result = provider.run_command(&id, &raw, options).await?;
-    Ok(match (result.error_type, result.reason) {
-        (None, _) if result.return_code == 0 => Some("bash".to_owned()),
-        (Some(ExecErrorType::Start), Some(ExecReason::Start(StartProblem::NotFound))) => None,
-        _ => Some("sh".to_owned()),
-    })
+    // A sandbox may have a PATH without the directory of its shell.
+    for sh in ["sh", "/bin/sh"] {
+        let options = ExecOptions::new([sh, "-c", "command -v bash"]).with_timeout(PROBE);
+        // No slot: a new sandbox never waits behind the commands of others.
+        let result = provider.run_unslotted(&id, &raw, options).await?;
+        return Ok(Some(match (result.error_type, result.reason) {
+            (None, _) if result.return_code == 0 => "bash".to_owned(),
+            (Some(ExecErrorType::Start), Some(ExecReason::Start(StartProblem::NotFound))) => continue,
+            _ => sh.to_owned(),
+        }));
+    }
+    Ok(None)
 }

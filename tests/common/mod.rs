@@ -106,6 +106,15 @@ impl DockerTest {
         })
     }
 
+    /// A spec of the busybox image.
+    #[allow(
+        clippy::unused_self,
+        reason = "a test's spec is asked of the test, which is at hand everywhere"
+    )]
+    pub(crate) fn spec(&self) -> SandboxSpec {
+        SandboxSpec::new(BUSYBOX)
+    }
+
     /// The value of [`TEST_LABEL`] on every sandbox of this test.
     pub(crate) fn label(&self) -> &str {
         &self.label

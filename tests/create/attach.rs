@@ -93,7 +93,7 @@ async fn d23_a_container_of_somebody_else_is_not_touched() {
     ] {
         assert_eq!(outcome.unwrap_err().kind(), ErrorKind::InvalidArgument);
     }
-    assert_eq!(test.containers().await, [name.clone()]);
+    assert_eq!(test.containers().await, std::slice::from_ref(&name));
     let force = RemoveContainerOptionsBuilder::new().force(true).build();
     raw.remove_container(&name, Some(force)).await.unwrap();
     for id in ["", "a b", "../x"] {

@@ -13,7 +13,7 @@ use crate::support::refused;
 /// in under a second when the machine is idle, and in many when it is not.
 const TOLD: Duration = Duration::from_secs(3);
 
-fn spec(test: &DockerTest, entrypoint: &[&str]) -> SandboxSpec {
+fn spec(entrypoint: &[&str]) -> SandboxSpec {
     crate::common::busybox()
         .with_ready_timeout(Duration::from_secs(60))
         .with_entrypoint(entrypoint.iter().copied())
@@ -36,11 +36,7 @@ async fn told(test: &DockerTest, spec: &SandboxSpec) -> Error {
 #[tokio::test(flavor = "multi_thread")]
 async fn b22_the_exit_code_and_the_last_lines_are_told() {
     let Some(test) = docker().await else { return };
-    let error = told(
-        &test,
-        &spec(&test, &["sh", "-c", "echo one; echo boom >&2; exit 3"]),
-    )
-    .await;
+    let error = told(&test, &spec(&["sh", "-c", "echo one; echo boom >&2; exit 3"])).await;
     assert_eq!(error.kind(), ErrorKind::NotReady, "{error:?}");
     let text = error.to_string();
     for part in ["exited with 3", "one", "boom"] {
@@ -52,7 +48,7 @@ async fn b22_the_exit_code_and_the_last_lines_are_told() {
 #[tokio::test(flavor = "multi_thread")]
 async fn b22_an_end_with_0_is_not_ready_either() {
     let Some(test) = docker().await else { return };
-    let error = told(&test, &spec(&test, &["true"])).await;
+    let error = told(&test, &spec(&["true"])).await;
     assert_eq!(error.kind(), ErrorKind::NotReady, "{error:?}");
     assert!(error.to_string().contains("exited with 0"), "{error}");
 }
@@ -61,7 +57,7 @@ async fn b22_an_end_with_0_is_not_ready_either() {
 async fn b22_a_program_that_is_not_there_or_no_program_fails_at_the_start() {
     let Some(test) = docker().await else { return };
     for program in ["/nope", "nope", "/etc", "/etc/passwd"] {
-        let error = told(&test, &spec(&test, &[program, "argument"])).await;
+        let error = told(&test, &spec(&[program, "argument"])).await;
         // `Init` starts what is no program and ends with its error; then it is an early end.
         assert!(error.kind().is_create_failure(), "{program}: {error:?}");
         assert!(
@@ -83,7 +79,7 @@ async fn b22_a_signal_and_a_late_end_during_a_probe_are_told() {
     };
     let error = told(
         &test,
-        &spec(&test, &["sh", "-c", "sleep 0.5; echo giving up; kill -9 $$"]),
+        &spec(&["sh", "-c", "sleep 0.5; echo giving up; kill -9 $$"]),
     )
     .await;
     assert_eq!(error.kind(), ErrorKind::NotReady, "{error:?}");
@@ -103,11 +99,7 @@ async fn b22_an_end_during_a_probe_that_hangs_is_told() {
     let Some(test) = docker_with(config).await else {
         return;
     };
-    let error = told(
-        &test,
-        &spec(&test, &["sh", "-c", "sleep 0.5; echo giving up; exit 4"]),
-    )
-    .await;
+    let error = told(&test, &spec(&["sh", "-c", "sleep 0.5; echo giving up; exit 4"])).await;
     assert_eq!(error.kind(), ErrorKind::NotReady, "{error:?}");
     let text = error.to_string();
     assert!(
@@ -120,7 +112,7 @@ async fn b22_an_end_during_a_probe_that_hangs_is_told() {
 async fn b22_only_the_last_lines_of_a_long_log_are_told() {
     let Some(test) = docker().await else { return };
     let line = "i=0; while [ $i -lt 2000 ]; do i=$((i+1)); echo line $i; done; exit 5";
-    let error = told(&test, &spec(&test, &["sh", "-c", line])).await;
+    let error = told(&test, &spec(&["sh", "-c", line])).await;
     let text = error.to_string();
     assert!(
         text.contains("exited with 5") && text.contains("line 2000"),

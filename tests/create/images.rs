@@ -64,8 +64,7 @@ async fn b23_another_platform_is_its_own_error_and_pulls_nothing() {
         "linux/arm64"
     };
     for policy in ["missing", "never"] {
-        let spec = test
-            .spec()
+        let spec = crate::common::busybox()
             .with_provider_option("platform", other)
             .with_provider_option("pull_policy", policy);
         let error = refused(&test, &spec).await;

@@ -2,6 +2,13 @@
 //! of one that could not be made, was cancelled, or was cut off from its engine.
 //! What holds for every provider is in the conformance suite and not here.
 
+#![allow(clippy::unwrap_used, reason = "what can't be done fails the test")]
+#![allow(clippy::print_stderr, reason = "a skipped test says why")]
+#![allow(
+    clippy::similar_names,
+    reason = "`test` and `text` stand beside each other everywhere"
+)]
+
 #[path = "../common/mod.rs"]
 mod common;
 #[path = "../common/proxy.rs"]

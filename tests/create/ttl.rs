@@ -55,8 +55,7 @@ async fn c06_d16_a_ttl_ends_the_sandbox_and_leaves_it_to_be_looked_at() {
 #[tokio::test(flavor = "multi_thread")]
 async fn c07_d16_a_ttl_with_an_entrypoint_is_refused_and_not_dropped() {
     let Some(test) = docker().await else { return };
-    let spec = test
-        .spec()
+    let spec = crate::common::busybox()
         .with_ttl(Duration::from_secs(5))
         .with_entrypoint(["sleep", "100"]);
     let error = refused(&test, &spec).await;

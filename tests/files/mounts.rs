@@ -9,6 +9,7 @@ use gym_sandbox::{
 use crate::common::{BUSYBOX, DEBIAN};
 use crate::sandboxes::{Box, IS_A_DIRECTORY, NOT_A_DIRECTORY, NOT_FOUND, Shape, bytes_of, problem};
 
+#[expect(clippy::too_many_lines, reason = "one sandbox for all ways to one mount")]
 #[tokio::test]
 async fn files_on_a_tmpfs_are_those_that_programs_see() {
     for (image, user) in [(BUSYBOX, ""), (DEBIAN, "1000:1000")] {

@@ -1,9 +1,16 @@
 //! Sandboxes and callers that mean no good: what they do must not be believed, must not hang and must not leak.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::similar_names,
+    reason = "what can't be done fails the test"
+)]
+
 #[path = "../common/mod.rs"]
 mod common;
 
 mod calls;
+mod engine;
 mod killing;
 
 use gym_sandbox::{AsyncSandbox, ExecOptions, ExecResult, SandboxSpec};

@@ -47,6 +47,10 @@ enum Value {
 
 /// The times of one method.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "the unit is part of a field's name in the report"
+)]
 struct Timing {
     median_s: f64,
     p95_s: f64,

@@ -34,8 +34,11 @@ pub(in crate::cli) async fn run(request: ExecRequest) -> Result<u8> {
         run_command(&provider, &handle, options, format).await
     });
     let outcome = until_interrupted(work).await?;
-    // A command that a signal cut off is killed in the background: this waits for it.
-    provider.aclose().await?;
+    // A command that a signal cut off is killed in the background: this waits for it, until another signal. What
+    // became of the command is known all the same.
+    if let Err(error) = until_interrupted(provider.aclose()).await {
+        output::note(&error.to_string());
+    }
     match outcome {
         Outcome::Ended(result) => Ok(exit::of_result(&result)),
         Outcome::Interrupted(interrupt) => Ok(interrupt.exit_code()),

@@ -26,6 +26,10 @@ pub(in crate::cli) enum CopyEnd {
 }
 
 /// Makes the request.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "all commands hand their arguments over"
+)]
 pub(super) fn request(args: CpArgs, config: DockerConfig, format: Format) -> Result<CopyRequest> {
     let (source, target) = (end(&args.source)?, end(&args.target)?);
     let mut upload = UploadOptions::default();

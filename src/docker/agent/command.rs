@@ -1,6 +1,7 @@
 //! Commands by the agent, from options to result (contract D1-D6, D31, D32).
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,6 +56,24 @@ struct Asked<'a> {
 }
 
 impl DockerProvider {
+    /// Runs a command by the agent; gives it back where the engine is to run it.
+    pub(in crate::docker) async fn run_by_agent(
+        &self,
+        id: &SandboxId,
+        raw: &DockerRaw,
+        options: ExecOptions,
+    ) -> Result<ControlFlow<ExecResult, ExecOptions>> {
+        let sent = match Box::pin(self.start_by_agent(raw, &options)).await {
+            Started::Sent(sent) => *sent,
+            Started::Ended(result) => return Ok(ControlFlow::Break(*result)),
+            Started::Engine => return Ok(ControlFlow::Continue(options)),
+        };
+        let outputs = Outputs::capturing(options.output_cap.bytes());
+        let finishing = Box::pin(self.finish_by_agent(&raw.container_id, sent, options.stdin, &outputs));
+        let result = finishing.await.map_err(|error| error.with_sandbox(id))?;
+        Ok(ControlFlow::Break(result))
+    }
+
     /// Gives a command to the agent where there is one that can run it.
     pub(in crate::docker) fn start_by_agent(
         &self,

@@ -138,8 +138,8 @@ pub(super) async fn drive(
             .or(deadline.map(|deadline| deadline.at));
         tokio::select! {
             () = running.mailbox.changed() => {}
-            () = deliver(&mut stdout.pending), if stdout.pending.is_some() => {}
-            () = deliver(&mut stderr.pending), if stderr.pending.is_some() => {}
+            () = deliver(&mut stdout.pending, &outputs.hurry), if stdout.pending.is_some() => {}
+            () = deliver(&mut stderr.pending, &outputs.hurry), if stderr.pending.is_some() => {}
             result = &mut feeding, if !fed => {
                 fed = true;
                 if let Err(error) = result {

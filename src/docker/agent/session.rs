@@ -148,6 +148,8 @@ impl ExecSession for AgentExec {
         if !self.has_ended() {
             let wait_ms = u32::try_from(KILL_WAIT.as_millis()).unwrap_or(u32::MAX);
             self.push(&ClientMessage::Kill(wait_ms));
+            // A reader who does not read does not hold up the result of a kill.
+            self.outputs.hurry.cancel();
         }
         match tokio::time::timeout(AFTER_KILL, self.result()).await {
             Ok(result) => result,

@@ -5,7 +5,7 @@ mod account;
 mod content;
 mod discard;
 mod download;
-pub(crate) mod entry;
+mod entry;
 mod facts;
 mod listing;
 mod look;
@@ -20,7 +20,7 @@ mod stat;
 mod stream;
 mod tool;
 mod transfer;
-pub(crate) mod unpack;
+mod unpack;
 mod upload;
 
 use std::path::Path;
@@ -28,6 +28,22 @@ use std::path::Path;
 use crate::error::{Error, ErrorKind, Operation, PathProblem};
 
 pub(super) use facts::FactsCache;
+
+/// Takes an archive as a download of a directory does. For the fuzz target: not for use.
+///
+/// # Errors
+/// As a download.
+#[cfg(feature = "fuzzing")]
+pub fn unpack_for_fuzzing(archive: &[u8], target: &Path) -> crate::Result<()> {
+    let mut reader = entry::Reader::new(archive);
+    let first = reader.next().map_err(content::broken)?;
+    let Some(first) = first.filter(|first| first.kind == entry::Kind::Directory) else {
+        return Ok(());
+    };
+    let target = settle::LocalTarget::new(target);
+    let (options, moved) = (crate::DownloadOptions::default(), stream::Moved::new(None, None));
+    settle::tree(&mut reader, &first, &target, &options, &moved)
+}
 
 /// What a call takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -38,7 +38,7 @@ pub(super) fn is_start_failure(code: i64) -> bool {
 
 /// Engine texts of failed starts, in the order they are looked for: a missing directory and a missing program end in
 /// the same words.
-const START_TEXTS: [(&str, StartProblem); 14] = [
+const START_TEXTS: [(&str, StartProblem); 15] = [
     ("chdir to cwd", StartProblem::Cwd),
     ("cwd must be an absolute path", StartProblem::Cwd),
     ("mkdir", StartProblem::Cwd),
@@ -46,6 +46,7 @@ const START_TEXTS: [(&str, StartProblem); 14] = [
     ("unable to find group", StartProblem::User),
     ("no matching entries in passwd file", StartProblem::User),
     ("no matching entries in group file", StartProblem::User),
+    ("uids and gids must be in range", StartProblem::User),
     ("argument list too long", StartProblem::TooLong),
     ("exec format error", StartProblem::BadFormat),
     ("executable file not found", StartProblem::NotFound),

@@ -33,6 +33,8 @@ const EXIT_CODE: Duration = Duration::from_secs(30);
 
 /// How long the engine may take to know whether a command that seems to print has a process.
 const SPEAKER: Duration = Duration::from_secs(1);
+/// How long an engine is asked again that can't be reached.
+const UNREACHABLE: Duration = Duration::from_secs(3);
 
 /// How long a killed command's output may take to end.
 const AFTER_KILL: Duration = Duration::from_secs(2);
@@ -75,11 +77,12 @@ pub(super) async fn drive(
                     }
                     pending = outputs.push(chunk);
                 }
-                // A broken stream and an ended one are told apart by what the engine says of the command.
-                Some(Err(_)) | None => break,
+                // The command may have printed what is lost with the connection: its exit code would pass for a result.
+                Some(Err(error)) => return End::Lost(error.into()),
+                None => break,
             },
             // While a reader has no room nothing more is read, but deadlines and the input go on.
-            () = deliver(&mut pending), if pending.is_some() => {}
+            () = deliver(&mut pending, &outputs.hurry), if pending.is_some() => {}
             result = &mut feeding, if !fed => {
                 fed = true;
                 if let Err(error) = result {
@@ -87,7 +90,12 @@ pub(super) async fn drive(
                 }
             }
             () = sleep_until(Some(next_look)), if pending.is_none() => {
-                if let Ok(inspected) = look(&running.exec).await
+                // An engine that hangs does not hold the timeout up.
+                let looked = tokio::select! {
+                    looked = look(&running.exec) => looked,
+                    () = sleep_until(deadline) => return End::TimedOut,
+                };
+                if let Ok(inspected) = looked
                     && inspected.running == Some(false)
                 {
                     return after_exit(running, outputs, &inspected).await;
@@ -138,9 +146,14 @@ fn decide_speaker(inspected: &ExecInspectResponse, outputs: &Outputs) {
 /// The output has ended: waits for the command itself. It may have closed its output long before its end.
 async fn exit_code(exec: &ExecCall, deadline: Option<Instant>) -> End {
     let mut unknown_since = None;
+    let mut unreachable_since = None;
     let mut pause = Duration::from_millis(2);
     loop {
-        match look(exec).await {
+        let looked = tokio::select! {
+            looked = look(exec) => looked,
+            () = sleep_until(deadline) => return End::TimedOut,
+        };
+        match looked {
             Ok(ExecInspectResponse {
                 running: Some(false),
                 exit_code: Some(code),
@@ -165,6 +178,13 @@ async fn exit_code(exec: &ExecCall, deadline: Option<Instant>) -> End {
                             "the engine does not know the exit code of a command that ended {EXIT_CODE:?} ago"
                         ),
                     });
+                }
+            }
+            // The code is there to be asked for again: a single lost connection does not lose it.
+            Err(failure @ (EngineFailure::Transport { .. } | EngineFailure::Deadline(_))) => {
+                let since = *unreachable_since.get_or_insert_with(Instant::now);
+                if since.elapsed() > UNREACHABLE {
+                    return End::Lost(failure);
                 }
             }
             Err(failure) => return End::Lost(failure),
@@ -192,7 +212,7 @@ async fn after_exit(running: &mut Running, outputs: &Outputs, inspected: &ExecIn
                 let mut pending = outputs.push(chunk);
                 if pending.is_some() {
                     // A reader without room gets as long as a background child.
-                    let _left = tokio::time::timeout(BACKGROUND, deliver(&mut pending))
+                    let _left = tokio::time::timeout(BACKGROUND, deliver(&mut pending, &outputs.hurry))
                         .await
                         .is_err();
                 }
@@ -228,7 +248,7 @@ pub(super) async fn drain_after_kill(running: &mut Running, outputs: &Outputs) {
     while let Ok(Some(Ok(chunk))) = tokio::time::timeout_at(deadline, running.output.next()).await {
         let mut pending = outputs.push(chunk);
         if pending.is_some()
-            && tokio::time::timeout_at(deadline, deliver(&mut pending))
+            && tokio::time::timeout_at(deadline, deliver(&mut pending, &outputs.hurry))
                 .await
                 .is_err()
         {

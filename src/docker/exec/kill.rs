@@ -26,6 +26,14 @@ const ABANDONED: Duration = Duration::from_secs(60);
 const OUTPUT_BYTES: usize = 16 * 1024;
 const NOT_THE_SCRIPT_BYTES: usize = 1024 * 1024;
 
+/// The pauses after runs that gave no report.
+const RETRIES: [Duration; 4] = [
+    Duration::from_millis(50),
+    Duration::from_millis(200),
+    Duration::from_millis(600),
+    Duration::ZERO,
+];
+
 /// How much later than asked for a kill may be started by a busy engine.
 const START: Duration = Duration::from_secs(10);
 
@@ -112,18 +120,23 @@ pub(super) async fn signal_tree(
 pub(super) async fn still_runs(provider: &DockerProvider, target: &KillTarget) -> bool {
     let deadline = Instant::now() + NOTICE;
     let mut pause = Duration::from_millis(5);
-    while matches!(exec_state(provider, target).await, ExecState::Running) {
-        if Instant::now() >= deadline {
-            return true;
+    loop {
+        match tokio::time::timeout_at(deadline, exec_state(provider, target)).await {
+            Ok(ExecState::Running) => {}
+            Ok(_) => return false,
+            Err(_) => return true,
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(Duration::from_millis(200));
     }
-    false
 }
 
 /// Kills a command whose future was dropped, perhaps before the engine had started it.
 pub(super) async fn kill_abandoned(provider: &DockerProvider, target: &KillTarget) {
+    if target.shell.is_none() {
+        // Nothing inside can kill it, and nobody waits for its end.
+        return;
+    }
     let deadline = Instant::now() + ABANDONED;
     let mut pause = Duration::from_millis(50);
     let mut never_started = 0;
@@ -176,15 +189,26 @@ async fn exec_state(provider: &DockerProvider, target: &KillTarget) -> ExecState
 }
 
 async fn run(provider: &DockerProvider, target: &KillTarget, shell: &str, ask: &Ask<'_>) -> Option<Run> {
-    let output = tokio::time::timeout(RUN, output_of(provider, target, shell, ask)).await;
-    match output {
-        Ok(Ok(output)) => parse(&output),
-        Ok(Err(failure)) => {
-            tracing::debug!(container = target.container_id, %failure, "a kill could not be run");
-            None
+    let runs = async {
+        for pause in RETRIES {
+            match output_of(provider, target, shell, ask).await {
+                Ok(output) => {
+                    if let Some(run) = parse(&output) {
+                        return Some(run);
+                    }
+                    // Where the limit of processes is reached, the engine can't always start one more.
+                    tracing::debug!(container = target.container_id, "a kill gave no report");
+                }
+                Err(failure) => {
+                    tracing::debug!(container = target.container_id, %failure, "a kill could not be run");
+                    return None;
+                }
+            }
+            tokio::time::sleep(pause).await;
         }
-        Err(_) => None,
-    }
+        None
+    };
+    tokio::time::timeout(RUN, runs).await.ok().flatten()
 }
 
 async fn output_of(

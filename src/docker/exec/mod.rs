@@ -8,6 +8,7 @@ pub(super) mod output;
 mod session;
 mod start;
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use bollard::models::ExecConfig;
@@ -35,6 +36,10 @@ use start::{ExecCall, Refusal, Running};
 /// that of the sandbox.
 pub(super) const MARKER: &str = "GYM_SANDBOX_EXEC";
 
+/// How long the result of a timeout may wait for the kill; hundreds of processes that fight for two processors take
+/// seconds.
+const KILL: Duration = Duration::from_secs(15);
+
 impl DockerProvider {
     /// Runs a command to its end.
     pub(super) async fn run_command(
@@ -44,20 +49,38 @@ impl DockerProvider {
         options: ExecOptions,
     ) -> Result<ExecResult> {
         options.check(Operation::Exec)?;
-        match Box::pin(self.start_by_agent(raw, &options)).await {
-            ByAgent::Sent(sent) => {
-                let outputs = Outputs::capturing(options.output_cap.bytes());
-                let running = self.finish_by_agent(&raw.container_id, *sent, options.stdin, &outputs);
-                return Box::pin(running).await.map_err(|error| error.with_sandbox(id));
-            }
-            ByAgent::Ended(result) => return Ok(*result),
-            ByAgent::Engine => {}
+        let options = match self.run_by_agent(id, raw, options).await? {
+            ControlFlow::Break(result) => return Ok(result),
+            ControlFlow::Continue(options) => options,
+        };
+        let _slot = self.lanes().slot(Lane::Exec).await?;
+        self.run_by_engine(id, raw, options).await
+    }
+
+    /// The same without a slot of the exec lane, for the library's own short commands.
+    pub(super) async fn run_unslotted(
+        &self,
+        id: &SandboxId,
+        raw: &DockerRaw,
+        options: ExecOptions,
+    ) -> Result<ExecResult> {
+        options.check(Operation::Exec)?;
+        match self.run_by_agent(id, raw, options).await? {
+            ControlFlow::Break(result) => Ok(result),
+            ControlFlow::Continue(options) => self.run_by_engine(id, raw, options).await,
         }
+    }
+
+    async fn run_by_engine(
+        &self,
+        id: &SandboxId,
+        raw: &DockerRaw,
+        options: ExecOptions,
+    ) -> Result<ExecResult> {
         let Some(argv) = argv(&options.command, raw.shell.as_deref()) else {
             return Ok(no_shell());
         };
         let timeout = self.exec_timeout(options.timeout);
-        let _slot = self.lanes().slot(Lane::Exec).await?;
         // Contract X11: the clock starts when the slot is there.
         let began = Instant::now();
         let mut guard = KillGuard::new(self, raw, options.user.as_ref());
@@ -229,7 +252,7 @@ impl DockerProvider {
                     && let Some(message) = &mut result.message
                 {
                     message.push_str(
-                        "; what became of its processes is not known: they can't be killed from inside",
+                        "; what became of its processes is not known: they could not be killed from inside",
                     );
                 }
                 result
@@ -254,7 +277,11 @@ impl DockerProvider {
             }
             return None;
         }
-        kill::kill_tree(self, guard.target()).await
+        // What takes longer, because the engine hangs, is left to the guard: the caller asked for an answer in time.
+        tokio::time::timeout(KILL, kill::kill_tree(self, guard.target()))
+            .await
+            .ok()
+            .flatten()
     }
 
     /// The result of a command that ended with this code. A code that may mean that the whole sandbox died is looked

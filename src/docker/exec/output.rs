@@ -9,6 +9,7 @@ use futures::{StreamExt, stream};
 use tokio::io::AsyncRead;
 use tokio::sync::mpsc;
 use tokio_util::io::StreamReader;
+use tokio_util::sync::CancellationToken;
 
 use crate::spec::{Capture, CapturedOutput};
 
@@ -24,6 +25,8 @@ pub(in crate::docker) struct Outputs {
     pub(in crate::docker) stdout: Sink,
     pub(in crate::docker) stderr: Sink,
     speaker: Arc<Mutex<Speaker>>,
+    /// Cancelled when nothing waits for readers any more: the command was killed.
+    pub(in crate::docker) hurry: CancellationToken,
 }
 
 /// Who writes the output. The engine says on a command's standard output why it could not be started (engine-facts
@@ -61,6 +64,7 @@ impl Outputs {
             stdout: Sink::new(cap_bytes),
             stderr: Sink::new(cap_bytes),
             speaker,
+            hurry: CancellationToken::new(),
         }
     }
 
@@ -113,13 +117,17 @@ impl Outputs {
 }
 
 /// Hands a waiting chunk over. Dropping the future keeps it waiting. A reader that is gone loses its output; the
-/// command goes on.
-pub(in crate::docker) async fn deliver(pending: &mut Option<Pending>) {
+/// command goes on. So does one that has no room when there is a hurry.
+pub(in crate::docker) async fn deliver(pending: &mut Option<Pending>, hurry: &CancellationToken) {
     let Some(waiting) = pending.as_ref() else {
         return std::future::pending().await;
     };
-    let room = waiting.reader.clone().reserve_owned().await;
-    if let (Some(waiting), Ok(room)) = (pending.take(), room) {
+    let room = tokio::select! {
+        biased;
+        room = waiting.reader.clone().reserve_owned() => room.ok(),
+        () = hurry.cancelled() => None,
+    };
+    if let (Some(waiting), Some(room)) = (pending.take(), room) {
         room.send(waiting.chunk);
     }
 }
@@ -235,7 +243,7 @@ mod tests {
         let mut reader = outputs.stdout.take().unwrap();
         assert!(outputs.stdout.take().is_none());
         let mut pending = outputs.push(chunk("two"));
-        deliver(&mut pending).await;
+        deliver(&mut pending, &CancellationToken::new()).await;
         assert!(pending.is_none());
         let (stdout, stderr) = outputs.finish();
         assert_eq!((stdout.total_bytes(), stderr.total_bytes()), (0, 0));
@@ -250,7 +258,7 @@ mod tests {
         drop(outputs.stdout.take());
         for _ in 0..100 {
             let mut pending = outputs.push(chunk("x"));
-            deliver(&mut pending).await;
+            deliver(&mut pending, &CancellationToken::new()).await;
         }
     }
 

@@ -20,6 +20,9 @@ use super::output::Outputs;
 /// How long the result of a killed command may take.
 const AFTER_KILL: Duration = Duration::from_secs(15);
 
+/// How long the readers of a killed command's streams have to take what it printed.
+const READERS: Duration = Duration::from_secs(2);
+
 #[async_trait]
 impl SpawnProvider for DockerProvider {
     async fn spawn(&self, handle: &SandboxHandle, options: ExecOptions) -> Result<Box<dyn ExecSession>> {
@@ -141,6 +144,11 @@ impl ExecSession for DockerExec {
                 None => return Err(self.no_shell("killing a command")),
             }
         }
+        if let Ok(result) = tokio::time::timeout(READERS, self.result()).await {
+            return result;
+        }
+        // The caller may hold the reader of a stream and wait for the end here: the rest of the output is dropped.
+        self.outputs.hurry.cancel();
         match tokio::time::timeout(AFTER_KILL, self.result()).await {
             Ok(result) => result,
             Err(_) => Err(Error::new(

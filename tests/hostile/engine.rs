@@ -1,0 +1,206 @@
+//! An engine that stops answering, or goes away, in the middle of a call: seen through a proxy of the test's own.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use gym_sandbox::docker::DockerConfig;
+use gym_sandbox::{
+    AsyncSandbox, ExecErrorType, ExecOptions, ExecReason, SandboxReason, SandboxSpec, SandboxStatus,
+};
+use tokio::io::AsyncWriteExt;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::watch;
+
+use super::common;
+
+/// What the proxy does with what it is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mood {
+    Passes,
+    /// Everything is accepted and nothing answered.
+    Hangs,
+    /// All connections are cut and new ones refused.
+    Gone,
+}
+
+struct Proxy {
+    path: PathBuf,
+    mood: watch::Sender<Mood>,
+    task: tokio::task::JoinHandle<()>,
+    _folder: tempfile::TempDir,
+}
+
+impl Proxy {
+    fn start() -> Option<Self> {
+        let engine = std::env::var("DOCKER_HOST").unwrap_or_else(|_| "unix:///var/run/docker.sock".into());
+        let engine = engine.strip_prefix("unix://")?.to_owned();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("engine.sock");
+        let listener = UnixListener::bind(&path).unwrap();
+        let (mood, moods) = watch::channel(Mood::Passes);
+        let task = tokio::spawn(async move {
+            loop {
+                let Ok((client, _)) = listener.accept().await else {
+                    return;
+                };
+                let engine = engine.clone();
+                let mut moods = moods.clone();
+                tokio::spawn(async move {
+                    if *moods.borrow() == Mood::Gone {
+                        return;
+                    }
+                    let Ok(engine) = UnixStream::connect(engine).await else {
+                        return;
+                    };
+                    let hangs = Arc::new(AtomicBool::new(false));
+                    let (client_in, client_out) = client.into_split();
+                    let (engine_in, engine_out) = engine.into_split();
+                    let there = tokio::spawn(pass(client_in, engine_out, Arc::clone(&hangs)));
+                    let back = tokio::spawn(pass(engine_in, client_out, Arc::clone(&hangs)));
+                    loop {
+                        let mood = *moods.borrow_and_update();
+                        hangs.store(mood == Mood::Hangs, Ordering::SeqCst);
+                        if mood == Mood::Gone {
+                            there.abort();
+                            back.abort();
+                            return;
+                        }
+                        if moods.changed().await.is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+        });
+        Some(Self {
+            path,
+            mood,
+            task,
+            _folder: folder,
+        })
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn pass(
+    from: tokio::net::unix::OwnedReadHalf,
+    mut to: tokio::net::unix::OwnedWriteHalf,
+    hangs: Arc<AtomicBool>,
+) {
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        if from.readable().await.is_err() {
+            return;
+        }
+        while hangs.load(Ordering::SeqCst) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        match from.try_read(&mut buffer) {
+            Ok(0) => break,
+            Ok(read) => {
+                if to.write_all(&buffer[..read]).await.is_err() {
+                    return;
+                }
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+            Err(_) => return,
+        }
+    }
+    let _closed = to.shutdown().await;
+}
+
+struct Behind {
+    proxy: Proxy,
+    sandbox: Arc<AsyncSandbox>,
+    test: common::DockerTest,
+}
+
+async fn behind_a_proxy() -> Option<Behind> {
+    let Some(proxy) = Proxy::start() else {
+        eprintln!("skipped: the engine is not on a unix socket");
+        return None;
+    };
+    let mut config = DockerConfig::default();
+    config.host = Some(format!("unix://{}", proxy.path.display()));
+    let test = common::docker_with(config).await?;
+    let sandbox = AsyncSandbox::new(test.provider.clone()).with_spec(SandboxSpec::new(common::BUSYBOX));
+    sandbox.start().await.unwrap();
+    Some(Behind {
+        proxy,
+        sandbox: Arc::new(sandbox),
+        test,
+    })
+}
+
+impl Behind {
+    async fn close(self) {
+        self.proxy.mood.send_replace(Mood::Passes);
+        self.sandbox.stop().await.unwrap();
+        drop(self.test);
+    }
+}
+
+#[tokio::test]
+async fn d03_a_timeout_is_in_time_when_the_engine_hangs() {
+    let Some(behind) = behind_a_proxy().await else {
+        return;
+    };
+    let call = {
+        let sandbox = Arc::clone(&behind.sandbox);
+        tokio::spawn(async move {
+            let options = ExecOptions::new("sleep 987654").with_timeout(Duration::from_secs(2));
+            sandbox.exec_with(options).await.unwrap()
+        })
+    };
+    tokio::time::sleep(Duration::from_millis(800)).await;
+    behind.proxy.mood.send_replace(Mood::Hangs);
+    let began = Instant::now();
+    let result = call.await.unwrap();
+    assert_eq!(result.error_type, Some(ExecErrorType::Timeout), "{result:?}");
+    assert_eq!(result.survivors, None, "nothing is known: {result:?}");
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    behind.close().await;
+}
+
+#[tokio::test]
+async fn d06_an_engine_that_goes_away_under_a_command_is_no_result_of_it() {
+    let Some(behind) = behind_a_proxy().await else {
+        return;
+    };
+    for line in ["echo started; sleep 987654", "yes"] {
+        let call = {
+            let sandbox = Arc::clone(&behind.sandbox);
+            tokio::spawn(async move { sandbox.exec(line).await.unwrap() })
+        };
+        tokio::time::sleep(Duration::from_millis(800)).await;
+        behind.proxy.mood.send_replace(Mood::Gone);
+        let began = Instant::now();
+        let result = call.await.unwrap();
+        assert_eq!(
+            (result.return_code, result.reason),
+            (125, Some(ExecReason::Sandbox(SandboxReason::DaemonUnreachable))),
+            "{line} {result:?}"
+        );
+        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+        assert_eq!(behind.sandbox.status().await.unwrap(), SandboxStatus::Unknown);
+        let next = behind.sandbox.exec("true").await.unwrap();
+        assert_eq!(
+            next.reason,
+            Some(ExecReason::Sandbox(SandboxReason::DaemonUnreachable)),
+            "{next:?}"
+        );
+        behind.proxy.mood.send_replace(Mood::Passes);
+        assert!(
+            behind.sandbox.exec("true").await.unwrap().is_success(),
+            "it is back"
+        );
+    }
+    behind.close().await;
+}
