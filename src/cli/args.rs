@@ -107,7 +107,7 @@ pub(super) struct ExecArgs {
     pub(super) program: ProgramArgs,
 }
 
-const COPY_RULE: &str = "One of SRC and DST is ID:PATH, in the sandbox ID; relative PATHs are below /. A target that ends \
+const COPY_RULE: &str = "One of SRC and DST is ID:PATH, in the sandbox ID; relative PATHs are below its working directory. A target that ends \
                          in / is a directory to copy into; any other one is the target itself. A directory is copied \
                          as its content. `-` is the content of one file on standard input or output. A local path \
                          with a colon is written as ./a:b.";

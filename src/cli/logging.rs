@@ -14,6 +14,11 @@ pub(super) fn start(verbose: u8) {
     };
     let filter =
         EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(format!("gym_sandbox={level}")));
+    // Below this the engine client logs whole requests, with the values of environment variables.
+    let filter = match "bollard=info".parse() {
+        Ok(directive) => filter.add_directive(directive),
+        Err(_) => filter,
+    };
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     tracing_subscriber::fmt()
         .with_env_filter(filter)

@@ -319,6 +319,13 @@ impl DockerConfig {
                 "create.network can't be empty",
             ),
             (
+                self.create
+                    .network
+                    .as_deref()
+                    .is_none_or(super::options::is_of_its_own),
+                "create.network can't be the host's or another container's",
+            ),
+            (
                 self.exec.default_timeout != Some(Duration::ZERO),
                 "exec.default_timeout_s must be over 0",
             ),

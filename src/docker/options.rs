@@ -132,6 +132,10 @@ fn read(options: &Mapping) -> Result<Options> {
             "the provider option `network` can't be empty",
         ),
         (
+            options.network.as_deref().is_none_or(is_of_its_own),
+            "the provider option `network` can't be the host's or another container's",
+        ),
+        (
             options.platform.as_deref() != Some(""),
             "the provider option `platform` can't be empty",
         ),
@@ -140,6 +144,12 @@ fn read(options: &Mapping) -> Result<Options> {
         Some((_, problem)) => Err(Error::invalid(Operation::Create, *problem)),
         None => Ok(options),
     }
+}
+
+/// Says whether a network mode gives a sandbox a network namespace of its own. The host's would put every service of the
+/// host into its reach, and no policy allows that yet (contract D9).
+pub(super) fn is_of_its_own(network: &str) -> bool {
+    network != "host" && !network.starts_with("container:")
 }
 
 #[cfg(test)]
@@ -195,6 +205,8 @@ mod tests {
             ("pids_limit", Value::from(0)),
             ("cap_drop", Value::from("ALL")),
             ("network", Value::from("")),
+            ("network", Value::from("host")),
+            ("network", Value::from("container:other")),
         ] {
             let spec = SandboxSpec::new("a").with_provider_option(key, value);
             let error = effective(&CreateConfig::default(), ExecPathPolicy::Engine, &spec).unwrap_err();

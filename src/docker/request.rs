@@ -93,6 +93,9 @@ impl CreateRequest {
     }
 }
 
+/// More than this not every `sleep` can be told; it is 68 years.
+const MAX_SLEEP_SECONDS: u64 = i32::MAX as u64;
+
 fn main_process(
     config: &CreateConfig,
     options: &Effective,
@@ -119,12 +122,15 @@ fn main_process(
         )),
         (None, Some(ttl)) => {
             // Contract C6: at least a second, rounded up.
-            let seconds = ttl.as_secs() + u64::from(ttl.subsec_nanos() > 0);
+            let seconds = ttl.as_secs().saturating_add(u64::from(ttl.subsec_nanos() > 0));
             Ok((
                 vec![config.keepalive_shell.clone()],
                 vec![
                     "-c".to_owned(),
-                    format!("trap 'exit 0' TERM INT; sleep {} & wait $!", seconds.max(1)),
+                    format!(
+                        "trap 'exit 0' TERM INT; sleep {} & wait $!",
+                        seconds.clamp(1, MAX_SLEEP_SECONDS)
+                    ),
                 ],
             ))
         }
@@ -180,14 +186,11 @@ fn check_workdir(spec: &SandboxSpec) -> Result<()> {
 
 fn check_resources(spec: &SandboxSpec) -> Result<()> {
     let resources = spec.resources();
-    // What rounds to zero would be no limit at all.
-    if resources
-        .cpu
-        .is_some_and(|cpu| cpu.is_nan() || nano_cpus(cpu) <= 0)
-    {
+    // The engine takes much less for no limit at all.
+    if resources.cpu.is_some_and(|cpu| cpu.is_nan() || cpu < 0.01) {
         return Err(Error::invalid(
             Operation::Create,
-            "the resource `cpu` must be over 0",
+            "the resource `cpu` must be at least 0.01",
         ));
     }
     if resources.memory_mib == Some(0)

@@ -24,7 +24,8 @@ use super::{SandboxHandle, SandboxProvider};
 ///   written through to somewhere else. What is read is followed; [`stat`](Self::stat) and [`remove`](Self::remove) are
 ///   about the link itself, unless the path ends in `/`.
 ///
-/// All paths in the sandbox are absolute; `.` and `..` mean there what they mean to a program in the sandbox.
+/// Relative paths in the sandbox are relative to its working directory; `.` and `..` mean there what they mean to a
+/// program in the sandbox.
 #[async_trait]
 pub trait FilesProvider: SandboxProvider {
     /// Copies a file or directory into the sandbox and says how much it was.

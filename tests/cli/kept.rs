@@ -137,6 +137,24 @@ async fn a_create_that_fails_leaves_nothing() {
     assert!(stderr.starts_with("error: upload "), "{stderr}");
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_sandbox_whose_id_can_t_be_told_is_removed() {
+    let _docker = engine_or_skip!();
+    let mut call = Call::new(&["create", "--image", BUSYBOX]);
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    call.command.stdout(full);
+    let answer = call.clean_answer().await;
+    assert_eq!(answer.code, Some(1));
+    assert!(
+        answer
+            .stderr()
+            .contains("the output could not be written: No space left on device"),
+        "{:?}",
+        answer.text()
+    );
+}
+
 #[tokio::test]
 async fn a_signal_kills_the_command_and_leaves_the_sandbox() {
     let docker = engine_or_skip!();

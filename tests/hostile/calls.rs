@@ -57,7 +57,10 @@ async fn durations_beyond_every_clock_are_no_limit() {
     let Some(test) = common::docker_with(config).await else {
         return;
     };
-    let spec = test.spec().with_ready_timeout(Duration::MAX);
+    let spec = test
+        .spec()
+        .with_ready_timeout(Duration::MAX)
+        .with_ttl(Duration::MAX);
     let sandbox = AsyncSandbox::new(test.provider.clone()).with_spec(spec);
     sandbox.start().await.unwrap();
     let options = ExecOptions::new("echo hello")
@@ -82,7 +85,7 @@ async fn durations_beyond_every_clock_are_no_limit() {
 #[tokio::test]
 async fn d27_a_share_of_a_processor_that_rounds_to_no_limit_is_refused() {
     let provider = Arc::new(DockerProvider::new(DockerConfig::default()).unwrap());
-    for cpu in [1e-10, f64::NAN, -1.0, 0.0] {
+    for cpu in [1e-10, 1e-6, 0.009, f64::NAN, -1.0, 0.0] {
         let spec = SandboxSpec::new("a").with_resources(SandboxResources::default().with_cpu(cpu));
         let error = AsyncSandbox::new(provider.clone())
             .start_with(&spec)

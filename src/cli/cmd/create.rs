@@ -46,24 +46,29 @@ pub(in crate::cli) async fn run(request: CreateRequest) -> Result<u8> {
                 "a started sandbox has no id",
             )
         })?;
-        let endpoints = endpoints(sandbox, &ports).await?;
-        let id = id.to_string();
-        Ok(Created { id, endpoints })
+        let created = Created {
+            id: id.to_string(),
+            endpoints: endpoints(sandbox, &ports).await?,
+        };
+        // Printed before it is kept: a sandbox whose id nobody can be told is removed.
+        print(created, request.format).await
     })
     .await?;
-    let created = match outcome {
-        Outcome::Ended(created) => created,
-        Outcome::Interrupted(interrupt) => return Ok(interrupt.exit_code()),
-    };
-    if request.format == Format::Text {
+    Ok(match outcome {
+        Outcome::Ended(()) => exit::SUCCESS,
+        Outcome::Interrupted(interrupt) => interrupt.exit_code(),
+    })
+}
+
+async fn print(created: Created, format: Format) -> Result<()> {
+    if format == Format::Text {
         output::endpoints(&created.endpoints);
     }
-    blocking(move || match request.format {
+    blocking(move || match format {
         Format::Json => output::json(&created),
         Format::Text => output::data(format!("{}\n", created.id).as_bytes()),
     })
-    .await?;
-    Ok(exit::SUCCESS)
+    .await
 }
 
 /// Refuses a copy of nothing before anything is made for it.

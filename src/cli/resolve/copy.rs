@@ -71,14 +71,9 @@ fn end(text: &str) -> Result<CopyEnd> {
                     format!("`{}` names no path in the sandbox", text.escape_debug()),
                 ));
             }
-            let path = if path.starts_with('/') {
-                path.to_owned()
-            } else {
-                format!("/{path}")
-            };
             Ok(CopyEnd::Sandbox {
                 id: id.to_owned(),
-                path,
+                path: path.to_owned(),
             })
         }
         _ if text.is_empty() => Err(Error::invalid(Operation::Configure, "a path is empty")),
@@ -98,7 +93,7 @@ mod tests {
         };
         for (text, expected) in [
             ("id:/a", sandbox("id", "/a")),
-            ("id:a/b/", sandbox("id", "/a/b/")),
+            ("id:a/b/", sandbox("id", "a/b/")),
             ("id:/a:b", sandbox("id", "/a:b")),
             ("./a:b", CopyEnd::Local("./a:b".to_owned())),
             ("/a:b", CopyEnd::Local("/a:b".to_owned())),

@@ -36,7 +36,7 @@ impl DockerProvider {
         options: &DownloadOptions,
         accept: Accept,
     ) -> Result<TransferProgress> {
-        let path = RemotePath::parse(OPERATION, remote)?;
+        let path = self.remote_path(raw, OPERATION, remote).await?;
         let place = self.resolve(raw, OPERATION, &path, LastLink::Follow).await?;
         let accept = if matches!(target, DownloadTarget::Writer(_)) {
             Accept::File

@@ -12,7 +12,7 @@ use crate::spec::FileOwner;
 use super::super::status::Looked;
 use super::super::{DockerProvider, DockerRaw};
 use super::account::{needs_files, owner_of};
-use super::path::split;
+use super::path::{RemotePath, split};
 
 /// How much of a passwd or group file is read.
 const ACCOUNT_FILE_BYTES: u64 = 1 << 20;
@@ -45,6 +45,8 @@ struct Mount {
 pub(super) struct ContainerFacts {
     /// The root is among them, and the longest come first.
     mounts: Vec<Mount>,
+    /// Where relative paths begin.
+    pub(super) workdir: String,
     /// Who owns what is uploaded.
     pub(super) owner: FileOwner,
     /// Who runs the programs that move files in the container: root, where root may do what it is for.
@@ -102,8 +104,13 @@ impl ContainerFacts {
         let dropped = has(host.cap_drop.as_ref(), &["ALL"])
             && !has(host.cap_add.as_ref(), &["ALL", "DAC_OVERRIDE"])
             || has(host.cap_drop.as_ref(), &needed);
+        let workdir = inspected
+            .config
+            .as_ref()
+            .and_then(|config| config.working_dir.clone());
         Self {
             mounts,
+            workdir: workdir.unwrap_or_default(),
             owner,
             mover: (!dropped).then_some("0:0"),
             link_name: Arc::default(),
@@ -173,6 +180,17 @@ impl DockerProvider {
         }
         known.insert(raw.container_id.clone(), Arc::clone(&facts));
         Ok(facts)
+    }
+
+    /// Reads a path of the caller, which may be relative to the working directory.
+    pub(super) async fn remote_path(
+        &self,
+        raw: &DockerRaw,
+        operation: Operation,
+        path: &str,
+    ) -> Result<RemotePath> {
+        let workdir = &self.facts(raw, operation).await?.workdir;
+        RemotePath::parse(operation, path, workdir)
     }
 
     fn known_facts(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<ContainerFacts>>> {

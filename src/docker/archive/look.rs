@@ -47,7 +47,7 @@ fn written_as(path: &RemotePath) -> &'static str {
 impl DockerProvider {
     /// What is at a path.
     pub(super) async fn path_stat(&self, raw: &DockerRaw, remote: &str) -> Result<Option<FileStat>> {
-        let path = RemotePath::parse(OPERATION, remote)?;
+        let path = self.remote_path(raw, OPERATION, remote).await?;
         let place = self.resolve(raw, OPERATION, &path, last_link(&path)).await?;
         if place.is_live() {
             let arguments = [&place.path(), written_as(&path)];
@@ -86,7 +86,7 @@ impl DockerProvider {
 
     /// What is in a directory.
     pub(super) async fn path_list(&self, raw: &DockerRaw, remote: &str) -> Result<Vec<FileEntry>> {
-        let path = RemotePath::parse(OPERATION, remote)?;
+        let path = self.remote_path(raw, OPERATION, remote).await?;
         let place = self.resolve(raw, OPERATION, &path, LastLink::Follow).await?;
         match place.kind {
             None if !place.is_live() => {
@@ -175,7 +175,7 @@ impl DockerProvider {
 
     /// Removes what is at a path.
     pub(super) async fn path_remove(&self, raw: &DockerRaw, remote: &str, mode: RemoveMode) -> Result<bool> {
-        let path = RemotePath::parse(OPERATION, remote)?;
+        let path = self.remote_path(raw, OPERATION, remote).await?;
         let place = self.resolve(raw, OPERATION, &path, last_link(&path)).await?;
         if place.real.is_empty() {
             return Err(Error::invalid(
@@ -226,7 +226,7 @@ impl DockerProvider {
         remote: &str,
         options: &UploadOptions,
     ) -> Result<()> {
-        let path = RemotePath::parse(OPERATION, remote)?;
+        let path = self.remote_path(raw, OPERATION, remote).await?;
         let place = self.resolve(raw, OPERATION, &path, LastLink::Follow).await?;
         let owner = options.owner.unwrap_or(place.facts.owner);
         let mode = options.mode.unwrap_or(0o755) & 0o7777;

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::error::{Error, Operation, Result};
 
-/// An absolute path in a sandbox. What `..` means depends on links that only the sandbox sees, so it is kept.
+/// A path in a sandbox. What `..` means depends on links that only the sandbox sees, so it is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RemotePath {
     typed: String,
@@ -14,17 +14,25 @@ pub(super) struct RemotePath {
 }
 
 impl RemotePath {
-    pub(super) fn parse(operation: Operation, path: &str) -> Result<Self> {
-        if !path.starts_with('/') || path.contains('\0') {
+    /// Reads a path; a relative one is below the working directory (contract D13).
+    pub(super) fn parse(operation: Operation, path: &str, workdir: &str) -> Result<Self> {
+        if path.is_empty() || path.contains('\0') {
             return Err(Error::invalid(
                 operation,
-                format!("`{}` is not an absolute path in the sandbox", path.escape_debug()),
+                format!("`{}` is not a path in the sandbox", path.escape_debug()),
             ));
         }
+        let mut parts = if path.starts_with('/') {
+            VecDeque::new()
+        } else {
+            split(workdir)
+        };
+        parts.extend(split(path));
+        let last = path.rsplit('/').next();
         Ok(Self {
             typed: path.to_owned(),
-            parts: split(path),
-            names_directory: path.ends_with('/') || path.ends_with("/.") || path.ends_with("/.."),
+            parts,
+            names_directory: matches!(last, Some("" | "." | "..")),
         })
     }
 
@@ -90,13 +98,16 @@ mod tests {
             ("/a/../b", "/a/../b", false),
             ("/a/..", "/a/..", true),
             ("/a b$'\n", "/a b$'\n", false),
+            ("a/b", "/w/d/a/b", false),
+            ("../x/", "/w/d/../x", true),
+            (".", "/w/d", true),
         ] {
-            let parsed = RemotePath::parse(Operation::Upload, typed).unwrap();
+            let parsed = RemotePath::parse(Operation::Upload, typed, "/w/d").unwrap();
             assert_eq!(absolute(&parsed.parts()), path, "{typed}");
             assert_eq!(parsed.names_directory(), names_directory, "{typed}");
         }
-        for bad in ["", "a", "/a\0"] {
-            assert!(RemotePath::parse(Operation::Upload, bad).is_err());
+        for bad in ["", "/a\0"] {
+            assert!(RemotePath::parse(Operation::Upload, bad, "/").is_err());
         }
     }
 }

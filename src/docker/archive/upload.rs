@@ -82,7 +82,7 @@ impl DockerProvider {
         options: &UploadOptions,
         accept: Accept,
     ) -> Result<TransferProgress> {
-        let path = RemotePath::parse(OPERATION, remote)?;
+        let path = self.remote_path(raw, OPERATION, remote).await?;
         let name = match &source {
             UploadSource::Path(local) => local.file_name().map(|name| name.to_string_lossy().into_owned()),
             _ => None,

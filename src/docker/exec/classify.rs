@@ -25,6 +25,9 @@ const SETTLE: [Duration; 4] = [
     Duration::from_millis(60),
 ];
 
+/// The same for a container that somebody has killed.
+const ENDING: [Duration; 20] = [Duration::from_millis(250); 20];
+
 /// How long a look at past events may take.
 const EVENTS: Duration = Duration::from_secs(5);
 
@@ -122,7 +125,22 @@ pub(super) async fn sandbox_died(
     container_id: &str,
     started_at: EngineTime,
 ) -> Option<(SandboxReason, String)> {
-    for pause in SETTLE {
+    if let Some(died) = look_for_death(provider, exec, &SETTLE).await {
+        return Some(died);
+    }
+    // A busy engine takes seconds from the kill of a container to its end; the commands in it end at once.
+    if events(provider, exec).await.is_being_ended() {
+        return look_for_death(provider, exec, &ENDING).await;
+    }
+    None
+}
+
+async fn look_for_death(
+    provider: &DockerProvider,
+    exec: &ExecCall,
+    pauses: &[Duration],
+) -> Option<(SandboxReason, String)> {
+    for &pause in pauses {
         tokio::time::sleep(pause).await;
         match provider.look(container_id).await {
             Ok(Looked::Gone) => {
@@ -179,6 +197,13 @@ struct Events(Vec<String>);
 impl Events {
     fn has_oom(&self) -> bool {
         self.0.iter().any(|action| action == "oom")
+    }
+
+    /// Somebody has killed or stopped the container, or it has ended.
+    fn is_being_ended(&self) -> bool {
+        self.0
+            .iter()
+            .any(|action| matches!(action.as_str(), "kill" | "stop" | "die"))
     }
 
     /// An `oom`, then the end of the main process, with no kill or stop by anybody in between (contract D6).
