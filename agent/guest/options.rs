@@ -94,6 +94,9 @@ impl Options {
                 _ => return Err(format!("unknown option `{name}`")),
             }
         }
+        if options.bootstrap && !options.entrypoint.is_empty() {
+            return Err("`--bootstrap` takes the streams that the program needs".to_owned());
+        }
         Ok(options)
     }
 }

@@ -8,13 +8,16 @@ mod doors;
 mod files;
 mod lost;
 mod outbox;
+mod reports;
+mod streams;
 mod timers;
+mod writing;
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 
 use self::client::{Client, ClientId, Origin};
-use self::command::Command;
+use self::command::{Command, Phase};
 use self::doors::Doors;
 pub(crate) use self::doors::{DONE, LEAVES, WAITS};
 use self::files::FileTask;
@@ -200,7 +203,12 @@ impl Server {
                 add(PollFd::new(tether, POLLIN), Source::Tether(*id));
             }
         }
-        for (number, command) in &self.commands {
+        // What a command does may be seen before its runner has said that it runs; it waits for that.
+        for (number, command) in self
+            .commands
+            .iter()
+            .filter(|(_, command)| command.phase != Phase::Starting)
+        {
             let client = command.client.and_then(|id| self.clients.get(&id));
             let is_full = client.is_some_and(|client| client.outbox.is_full());
             for (index, output) in command.outputs.iter().enumerate() {
