@@ -45,6 +45,7 @@ pub(crate) mod signal {
     pub(crate) const PIPE: i32 = 13;
     pub(crate) const TERM: i32 = 15;
     pub(crate) const CHLD: i32 = 17;
+    pub(crate) const CONT: i32 = 18;
     /// The last signal there is.
     pub(crate) const LAST: i32 = 64;
 }
@@ -62,6 +63,7 @@ pub(crate) const O_NONBLOCK: i32 = 0x800;
 
 const SIG_DFL: usize = 0;
 const WNOHANG: c_int = 1;
+const WUNTRACED: c_int = 2;
 const F_SETFD: c_int = 2;
 const F_GETFL: c_int = 3;
 const F_SETFL: c_int = 4;
@@ -284,10 +286,26 @@ pub(crate) struct Ended {
 
 /// Takes one child that has ended, without waiting. None while all live; ECHILD when there is none at all.
 pub(crate) fn reap() -> io::Result<Option<Ended>> {
+    wait_for_child(WNOHANG)
+}
+
+/// The same, and also children that have been stopped, which stay.
+pub(crate) fn reap_or_see_stopped() -> io::Result<Option<Ended>> {
+    wait_for_child(WNOHANG | WUNTRACED)
+}
+
+impl Ended {
+    /// It has not ended but stopped.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.status & 0xff == 0x7f
+    }
+}
+
+fn wait_for_child(options: c_int) -> io::Result<Option<Ended>> {
     let mut status = 0;
     let mut usage = Usage::default();
     // SAFETY: both pointers are to values that live through the call.
-    let pid = checked(unsafe { wait4(-1, &raw mut status, WNOHANG, &raw mut usage) })?;
+    let pid = checked(unsafe { wait4(-1, &raw mut status, options, &raw mut usage) })?;
     let microseconds = |[seconds, rest]: [i64; 2]| {
         u64::try_from(seconds.saturating_mul(1_000_000).saturating_add(rest)).unwrap_or(0)
     };

@@ -177,6 +177,8 @@ fn a_command_that_kills_its_runner_has_no_code() {
 #[test]
 fn a_command_that_stops_its_runner_can_be_killed() {
     let (_agent, mut client) = contained();
+    // Stopped, it could tell neither start nor end.
+    assert_eq!(client.sh("kill -STOP $PPID; exit 8").code(), 8);
     let line = "kill -STOP $PPID; echo ready; sleep 1000";
     kill_after(&mut client, shell(line), |finished| finished.text() == "ready\n");
 }

@@ -15,7 +15,6 @@ use crate::sys;
 
 /// How much longer than it was told to take a runner may take to report a kill before the agent does not believe in it.
 const RUNNER_GRACE_MS: u64 = 1000;
-const SIGCONT: i32 = 18;
 /// A stream that has given so much gets a larger pipe, so that command and agent need not take turns so often. Not from
 /// the start: the kernel counts the memory of all pipes of a user, and most commands print little.
 const MUCH_BYTES: u64 = 1024 * 1024;
@@ -171,8 +170,6 @@ impl Command {
 
     /// Tells the runner something. One that is lost is noticed by reading.
     pub(super) fn order(&mut self, order: Order) {
-        // A command of the same user may have stopped its runner.
-        let _ = sys::send_signal(self.runner, SIGCONT);
         if let Some(link) = &mut self.link {
             let _ = link.write_all(&order.to_record());
         }

@@ -260,8 +260,12 @@ impl Server {
         if arrived == 0 {
             return;
         }
-        while let Ok(Some(ended)) = sys::reap() {
-            self.note_end(&ended);
+        while let Ok(Some(ended)) = sys::reap_or_see_stopped() {
+            if ended.is_stopped() {
+                self.wake_runner(ended.pid);
+            } else {
+                self.note_end(&ended);
+            }
         }
         for number in (1..=signal::LAST).filter(|number| arrived & (1 << (number - 1)) != 0) {
             match self.entrypoint {
@@ -269,6 +273,13 @@ impl Server {
                 None if STOPPING.contains(&number) => self.end(128 + number),
                 _ => {}
             }
+        }
+    }
+
+    /// A command of the same user may stop its runner, which would hide the command's end.
+    fn wake_runner(&self, pid: i32) {
+        if self.commands.values().any(|command| command.runner == pid) {
+            let _ = sys::send_signal(pid, signal::CONT);
         }
     }
 
