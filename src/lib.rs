@@ -36,14 +36,23 @@ pub mod provider;
 mod sandbox;
 mod spec;
 
-pub use error::{
-    Error, ErrorKind, ImageProblem, Operation, PathProblem, Resource, Result, SandboxReason,
-};
+pub use error::{Error, ErrorKind, ImageProblem, Operation, PathProblem, Resource, Result, SandboxReason};
 pub use provider::{Capability, CapabilitySet, ExecSession, SandboxHandle, SandboxProvider};
 pub use sandbox::{AsyncSandbox, DEFAULT_EXEC_TIMEOUT};
 pub use spec::{
-    CapturedOutput, Command, DEFAULT_OUTPUT_CAP_BYTES, ExecErrorType, ExecOptions, ExecPath, ExecReason, ExecResult,
-    ExecTimeout, ImageRewrite, MAX_ARGUMENT_BYTES, Mapping, OutputCap, PerStream, Ports, SandboxDetail,
-    SandboxEndpoint, SandboxHealth, SandboxId, SandboxResources, SandboxSpec, SandboxStatus, StartProblem, Stdin, User,
-    Value, check_environment, rewrite_image,
+    CapturedOutput, Command, DEFAULT_OUTPUT_CAP_BYTES, ExecErrorType, ExecOptions, ExecPath, ExecReason,
+    ExecResult, ExecTimeout, ImageRewrite, MAX_ARGUMENT_BYTES, Mapping, OutputCap, PerStream, Ports,
+    SandboxDetail, SandboxEndpoint, SandboxHealth, SandboxId, SandboxResources, SandboxSpec, SandboxStatus,
+    StartProblem, Stdin, User, Value, check_environment, rewrite_image,
 };
+pub use spec::{
+    CaseCollisions, DEFAULT_MAX_DOWNLOAD_BYTES, DEFAULT_MAX_ENTRIES, DEFAULT_MAX_READ_BYTES,
+    DEFAULT_STALL_TIMEOUT, DownloadOptions, DownloadTarget, FileEntry, FileKind, FileOwner, FileStat,
+    OutwardLinks, ProgressCallback, RemoveMode, SetIdBits, SpecialFiles, TransferProgress, UploadOptions,
+    UploadSource,
+};
+
+/// The code of the README is compiled with the documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use bollard::query_parameters::{InspectContainerOptions, RemoveContainerOptionsBuilder};
+use bollard::query_parameters::{
+    InspectContainerOptions, KillContainerOptions, RemoveContainerOptionsBuilder,
+};
 use tokio::time::Instant;
 
 use crate::error::{ErrorKind, Operation, Result};
@@ -41,6 +43,25 @@ impl DockerProvider {
             format!("the engine did not remove container `{container}`"),
             ErrorKind::Conflict,
         ))
+    }
+
+    /// Kills the main process and with it everything in the container, which stays.
+    pub(super) async fn kill_container(&self, container: &str) -> Result<(), EngineFailure> {
+        let engine = self.engine().await.map_err(|error| EngineFailure::Transport {
+            text: error.to_string(),
+        })?;
+        let killed = call(
+            QUICK,
+            engine
+                .client
+                .kill_container(container, None::<KillContainerOptions>),
+        )
+        .await;
+        match killed {
+            // Not running, or gone: there is nothing left to kill.
+            Err(failure) if failure.is_status(409) || failure.is_status(404) => Ok(()),
+            other => other,
+        }
     }
 
     /// Waits until somebody else's removal has ended.

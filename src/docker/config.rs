@@ -92,6 +92,21 @@ pub struct ExecConfig {
     pub concurrency: usize,
     /// The shell that runs shell lines. None by default: `bash` where the image has it, else `sh` (contract X9).
     pub exec_shell: Option<String>,
+    /// What a timeout kills. Default `kill_tree`.
+    pub on_timeout: OnTimeout,
+}
+
+/// What is killed when a command runs out of time (contract D3).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum OnTimeout {
+    /// The command's process tree. An image without a shell has nothing to do that with; there the processes live on,
+    /// and the result says that it is not known.
+    #[default]
+    KillTree,
+    /// The whole sandbox: it is stopped, and no command runs in it any more.
+    KillSandbox,
 }
 
 /// When a sandbox counts as ready (contract P1-P7).
@@ -156,6 +171,7 @@ impl Default for ExecConfig {
             default_timeout: Some(Duration::from_secs(180)),
             concurrency: 32,
             exec_shell: None,
+            on_timeout: OnTimeout::KillTree,
         }
     }
 }
@@ -203,7 +219,10 @@ const SECTIONS: [(&str, &[&str]); 4] = [
             "pull_policy",
         ],
     ),
-    ("exec", &["default_timeout_s", "concurrency", "exec_shell"]),
+    (
+        "exec",
+        &["default_timeout_s", "concurrency", "exec_shell", "on_timeout"],
+    ),
     (
         "probe",
         &[

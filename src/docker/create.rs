@@ -23,6 +23,15 @@ type CreateCall = JoinHandle<Result<ContainerCreateResponse, BollardError>>;
 /// How long one create call may take beyond pulling: the engine is slow only under many creates at once.
 const CREATE_CALL: Duration = Duration::from_secs(300);
 
+/// How long the error of a failed create is held back for the removal of what it made.
+const UNDO: Duration = Duration::from_secs(10);
+
+/// How long a container whose create was cut off is looked for.
+const ABANDONED: Duration = Duration::from_secs(100);
+
+/// How often, over about 16 s, a container has to be absent before it counts as never made.
+const ABSENT_LOOKS: u32 = 20;
+
 impl DockerProvider {
     pub(super) async fn create_sandbox(&self, spec: &SandboxSpec) -> Result<SandboxHandle> {
         let config = self.config();
@@ -36,8 +45,7 @@ impl DockerProvider {
         let mut guard = CreateGuard {
             provider: self.clone(),
             id: id.clone(),
-            call: None,
-            armed: false,
+            made: Made::Nothing,
         };
         let outcome = match config.create.start_timeout {
             Some(timeout) => {
@@ -61,9 +69,9 @@ impl DockerProvider {
             Ok(container_id) => container_id,
             Err(error) => return Err(guard.undo(error).await),
         };
-        match self.wait_ready(&container_id, &request.image, spec).await {
+        match Box::pin(self.wait_ready(&container_id, &request.image, spec)).await {
             Ok(shell) => {
-                guard.armed = false;
+                guard.made = Made::Nothing;
                 let raw = DockerRaw { container_id, shell };
                 Ok(SandboxHandle::new(id, PROVIDER)
                     .with_ports(spec.ports().clone())
@@ -109,26 +117,24 @@ impl DockerProvider {
             .platform(request.options.platform.as_deref().unwrap_or_default())
             .build();
         let body = request.body.clone();
-        guard.armed = true;
-        let call = guard.call.insert(tokio::spawn(async move {
-            client.create_container(Some(options), body).await
-        }));
+        let call = tokio::spawn(async move { client.create_container(Some(options), body).await });
+        guard.made = Made::Calling(call);
+        let Made::Calling(call) = &mut guard.made else {
+            return Err(cut_off());
+        };
         let answer = match tokio::time::timeout(CREATE_CALL, call).await {
             Ok(Ok(answer)) => answer.map_err(EngineFailure::from),
             Ok(Err(error)) => {
-                return Err(Error::new(
-                    ErrorKind::Internal,
-                    Operation::Create,
-                    "the create call was cut off",
-                )
-                .with_source(error));
+                guard.made = Made::Unknown;
+                return Err(cut_off().with_source(error));
             }
             Err(_) => return Ok(Err(EngineFailure::Deadline(CREATE_CALL))),
         };
-        guard.call = None;
-        if matches!(answer, Err(EngineFailure::Refused { .. })) {
-            guard.armed = false;
-        }
+        guard.made = match &answer {
+            Ok(_) => Made::Container,
+            Err(EngineFailure::Refused { .. }) => Made::Nothing,
+            Err(_) => Made::Unknown,
+        };
         Ok(answer)
     }
 
@@ -196,78 +202,114 @@ fn create_error(request: &CreateRequest, failure: EngineFailure) -> Error {
     )
 }
 
-/// Removes what a create has made, unless it is disarmed. Dropped in the middle of anything it hands the removal to
+fn cut_off() -> Error {
+    Error::new(
+        ErrorKind::Internal,
+        Operation::Create,
+        "the create call was cut off",
+    )
+}
+
+/// What a create has made that is not handed out yet, as far as that is known.
+enum Made {
+    /// Nothing.
+    Nothing,
+    /// The call is under way.
+    Calling(CreateCall),
+    /// The call's answer was lost: the engine may have made the container, or be at it.
+    Unknown,
+    /// A container.
+    Container,
+}
+
+/// Removes what a create has made, unless it was handed out. Dropped in the middle of anything it hands the removal to
 /// the clean-up thread.
 struct CreateGuard {
     provider: DockerProvider,
     id: SandboxId,
-    /// A create call that may still be running in the engine.
-    call: Option<CreateCall>,
-    armed: bool,
+    made: Made,
 }
 
 impl CreateGuard {
     /// Removes what was made, and attaches to the error what kept it from that.
     async fn undo(mut self, error: Error) -> Error {
-        if !self.armed {
+        // What may still be in the making is not there to be removed yet, and the error is not held back for it.
+        if !matches!(self.made, Made::Container) {
             return error;
         }
-        if self.call.is_some() {
-            // The call may go on for long; the error is not held back for it.
-            return error;
-        }
-        match self.provider.remove_container(self.id.as_str()).await {
-            Ok(()) => {
-                self.armed = false;
+        match tokio::time::timeout(UNDO, self.provider.remove_container(self.id.as_str())).await {
+            Ok(Ok(())) => {
+                self.made = Made::Nothing;
                 error
             }
-            // The guard stays armed: its drop tries again in the background.
-            Err(cleanup) => error.with_cleanup_error(cleanup),
+            // The guard keeps what was made: its drop tries again in the background.
+            Ok(Err(cleanup)) => error.with_cleanup_error(cleanup),
+            Err(_) => error,
         }
     }
 }
 
 impl Drop for CreateGuard {
     fn drop(&mut self) {
-        if !self.armed {
+        let made = std::mem::replace(&mut self.made, Made::Nothing);
+        if matches!(made, Made::Nothing) {
             return;
         }
         let provider = self.provider.clone();
         let id = self.id.clone();
-        let call = self.call.take();
         self.provider
             .reaper()
             .submit("remove a cancelled create", async move {
-                provider.remove_abandoned(&id, call).await;
+                provider.remove_abandoned(&id, made).await;
             });
     }
 }
 
 impl DockerProvider {
     /// Removes a container whose create was cut off at an unknown point.
-    async fn remove_abandoned(&self, id: &SandboxId, call: Option<CreateCall>) {
-        let deadline = Instant::now() + Duration::from_secs(100);
-        // When the call was cut off together with its runtime, the engine may still be making the container: absence
-        // counts only after a while.
-        let settled = match call {
-            None => true,
-            Some(call) => matches!(tokio::time::timeout_at(deadline, call).await, Ok(Ok(Ok(_)))),
+    async fn remove_abandoned(&self, id: &SandboxId, made: Made) {
+        let deadline = Instant::now() + ABANDONED;
+        let mut exists = matches!(made, Made::Container);
+        let mut call = match made {
+            Made::Calling(call) => Some(call),
+            _ => None,
         };
-        let mut absent_looks = if settled { 1 } else { 20 };
+        let mut absent_looks = 0;
         let mut pause = Duration::from_millis(50);
         loop {
             match self.remove_if_present(id.as_str()).await {
                 Ok(true) => return,
-                Ok(false) if absent_looks <= 1 => return,
-                Ok(false) => absent_looks -= 1,
+                Ok(false) if exists => return,
+                // When the answer was lost, the engine may still be making the container.
+                Ok(false) if call.is_none() => {
+                    absent_looks += 1;
+                    if absent_looks >= ABSENT_LOOKS {
+                        return;
+                    }
+                }
                 Err(error) if Instant::now() >= deadline => {
                     tracing::warn!(sandbox_id = %id, %error, "a cancelled create could not be removed; it is left to a sweep");
                     return;
                 }
-                Err(_) => {}
+                _ if Instant::now() >= deadline => return,
+                _ => {}
             }
-            tokio::time::sleep(pause).await;
+            // The call runs on the caller's runtime, which may stand still or be gone: it is never waited for alone.
+            let ended = if let Some(running) = &mut call {
+                tokio::time::timeout(pause, running).await.ok()
+            } else {
+                tokio::time::sleep(pause).await;
+                None
+            };
             pause = (pause * 2).min(Duration::from_secs(1));
+            if let Some(ended) = ended {
+                call = None;
+                match ended.map(|answer| answer.map_err(EngineFailure::from)) {
+                    Ok(Ok(_)) => exists = true,
+                    Ok(Err(EngineFailure::Refused { .. })) => return,
+                    Ok(Err(_)) | Err(_) => {}
+                }
+            }
         }
     }
 }

@@ -45,33 +45,42 @@ impl DockerProvider {
             .network_settings
             .and_then(|settings| settings.ports)
             .unwrap_or_default();
-        match binding(&ports, port, &self.config().create.publish_host).map_err(named)? {
-            Some(url) => SandboxEndpoint::new(url).map_err(named),
-            None => {
-                let status = status_of(inspected.state.as_ref());
-                let (kind, why) = if matches!(status, SandboxStatus::Running | SandboxStatus::Paused) {
-                    (ErrorKind::NotFound, "")
-                } else {
-                    (
-                        ErrorKind::Sandbox(SandboxReason::NotRunning),
-                        "; the sandbox is not running",
-                    )
-                };
-                Err(named(
-                    Error::new(
-                        kind,
-                        Operation::Endpoint,
-                        format!("port {port} has no host binding{why}"),
-                    )
-                    .with_hint("a sandbox on network `none` publishes no ports"),
-                ))
-            }
+        if let Some(url) = binding(&ports, port, &self.reachable_host().await).map_err(named)? {
+            return SandboxEndpoint::new(url).map_err(named);
         }
+        let (kind, why) = match status_of(inspected.state.as_ref()) {
+            SandboxStatus::Running | SandboxStatus::Paused => (ErrorKind::NotFound, ""),
+            _ => (
+                ErrorKind::Sandbox(SandboxReason::NotRunning),
+                "; the sandbox is not running",
+            ),
+        };
+        let message = format!("port {port} has no host binding{why}");
+        Err(named(
+            Error::new(kind, Operation::Endpoint, message)
+                .with_hint("a sandbox on network `none` publishes no ports"),
+        ))
+    }
+}
+
+impl DockerProvider {
+    /// The host under which a port answers that is bound to every address: that of a remote engine, else where ports
+    /// are published.
+    pub(super) async fn reachable_host(&self) -> String {
+        let remote = match self.engine().await {
+            Ok(engine) => engine.remote_host.as_deref().map(str::to_owned),
+            Err(_) => None,
+        };
+        remote.unwrap_or_else(|| match self.config().create.publish_host.as_str() {
+            "0.0.0.0" => "127.0.0.1".to_owned(),
+            "::" => "::1".to_owned(),
+            host => host.to_owned(),
+        })
     }
 }
 
 /// The URL of a port: host and port from the same binding, 127.0.0.1 before others (contract N3, N4).
-pub(super) fn binding(ports: &PortMap, port: u16, publish_host: &str) -> Result<Option<String>> {
+pub(super) fn binding(ports: &PortMap, port: u16, reachable_host: &str) -> Result<Option<String>> {
     let bindings = ports.get(&format!("{port}/tcp")).and_then(Option::as_ref);
     let Some(bindings) = bindings else { return Ok(None) };
     let host_of = |binding: &bollard::models::PortBinding| binding.host_ip.clone().unwrap_or_default();
@@ -93,9 +102,9 @@ pub(super) fn binding(ports: &PortMap, port: u16, publish_host: &str) -> Result<
         )
     })?;
     let host = match host_of(chosen).as_str() {
-        "" | "0.0.0.0" => publish_host.to_owned(),
+        "" | "0.0.0.0" => reachable_host.to_owned(),
         // Only IPv6 is bound: its own loopback reaches it, an IPv4 address would not.
-        "::" if publish_host.contains(':') => publish_host.to_owned(),
+        "::" if reachable_host.contains(':') => reachable_host.to_owned(),
         "::" => "::1".to_owned(),
         host => host.to_owned(),
     };

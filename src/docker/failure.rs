@@ -95,12 +95,18 @@ impl EngineFailure {
         refused: ErrorKind,
     ) -> Error {
         let kind = match &self {
+            Self::Transport { text } if text.to_lowercase().contains("too many open files") => {
+                ErrorKind::ResourceExhausted(Resource::FileDescriptors)
+            }
             Self::Transport { .. } => ErrorKind::Unavailable,
             Self::Deadline(_) => ErrorKind::Timeout,
             Self::Unreadable { .. } => ErrorKind::Internal,
             Self::Refused { text, .. } => exhausted(text).map_or(refused, ErrorKind::ResourceExhausted),
         };
         let mut error = Error::new(kind, operation, message);
+        if kind == ErrorKind::ResourceExhausted(Resource::FileDescriptors) {
+            error = error.with_retryable(true);
+        }
         if let Some(hint) = hint(kind) {
             error = error.with_hint(hint);
         }
@@ -117,6 +123,9 @@ fn hint(kind: ErrorKind) -> Option<&'static str> {
         }
         ErrorKind::ResourceExhausted(Resource::Ports) => "use a port that the engine chooses",
         ErrorKind::ResourceExhausted(Resource::Disk) => "free disk space of the engine",
+        ErrorKind::ResourceExhausted(Resource::FileDescriptors) => {
+            "raise this process's limit of open files (`ulimit -n`), or lower `exec.concurrency`"
+        }
         _ => return None,
     })
 }
@@ -196,6 +205,28 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn b26_a_full_table_of_open_files_is_not_an_engine_that_is_away() {
+        let failure = EngineFailure::Transport {
+            text: "Too many open files (os error 24)".to_owned(),
+        };
+        let error = failure.into_error(Operation::Close, "x", ErrorKind::Conflict);
+        assert_eq!(
+            error.kind(),
+            ErrorKind::ResourceExhausted(Resource::FileDescriptors)
+        );
+        assert!(error.is_retryable());
+        let failure = EngineFailure::Transport {
+            text: "Connection refused (os error 111)".to_owned(),
+        };
+        assert_eq!(
+            failure
+                .into_error(Operation::Close, "x", ErrorKind::Conflict)
+                .kind(),
+            ErrorKind::Unavailable
+        );
     }
 
     #[test]

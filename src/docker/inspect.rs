@@ -41,7 +41,7 @@ impl DockerProvider {
                 "the sandbox does not exist any more",
             )));
         };
-        let mut detail = detail_of(handle, *inspected, &self.config().create.publish_host);
+        let mut detail = detail_of(handle, *inspected, &self.reachable_host().await);
         detail.last_log_lines = self.last_lines(&raw.container_id).await;
         Ok(detail)
     }
@@ -87,7 +87,7 @@ fn lines_of(output: &CapturedOutput) -> Vec<String> {
 fn detail_of(
     handle: &SandboxHandle,
     inspected: ContainerInspectResponse,
-    publish_host: &str,
+    reachable_host: &str,
 ) -> SandboxDetail {
     let state = inspected.state.unwrap_or_default();
     let mut detail = SandboxDetail::new(
@@ -116,7 +116,7 @@ fn detail_of(
         .and_then(|settings| settings.ports)
         .unwrap_or_default();
     for &port in handle.ports().as_slice() {
-        if let Ok(Some(url)) = binding(&ports, port, publish_host)
+        if let Ok(Some(url)) = binding(&ports, port, reachable_host)
             && let Ok(endpoint) = SandboxEndpoint::new(url)
         {
             detail.endpoints.insert(port, endpoint);

@@ -1,9 +1,9 @@
 //! How many calls of each class may be in flight. Close, kill, status and inspect have no limit: they never wait behind
 //! commands.
 
-use std::time::Duration;
+use std::sync::Arc;
 
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::{Error, ErrorKind, Operation, Result};
 
@@ -25,47 +25,31 @@ pub(super) enum Lane {
 /// The slots of all lanes of one provider.
 #[derive(Debug)]
 pub(super) struct Lanes {
-    exec: Semaphore,
-    create: Semaphore,
-    transfer: Semaphore,
-    pull: Semaphore,
+    exec: Arc<Semaphore>,
+    create: Arc<Semaphore>,
+    transfer: Arc<Semaphore>,
+    pull: Arc<Semaphore>,
 }
 
 impl Lanes {
     pub(super) fn new(config: &LaneConfig, exec_concurrency: usize) -> Self {
         Self {
-            exec: Semaphore::new(exec_concurrency),
-            create: Semaphore::new(config.create),
-            transfer: Semaphore::new(config.transfer),
-            pull: Semaphore::new(config.pull),
+            exec: slots(exec_concurrency),
+            create: slots(config.create),
+            transfer: slots(config.transfer),
+            pull: slots(config.pull),
         }
     }
 
     /// Waits for a slot. Dropping the future leaves the queue.
-    pub(super) async fn slot(&self, lane: Lane) -> Result<SemaphorePermit<'_>> {
-        self.lane(lane).acquire().await.map_err(|_| closed())
+    pub(super) async fn slot(&self, lane: Lane) -> Result<OwnedSemaphorePermit> {
+        Arc::clone(self.lane(lane))
+            .acquire_owned()
+            .await
+            .map_err(|_| closed())
     }
 
-    /// Waits for a slot, but not longer than this.
-    pub(super) async fn slot_within(
-        &self,
-        lane: Lane,
-        timeout: Duration,
-        operation: Operation,
-    ) -> Result<SemaphorePermit<'_>> {
-        match tokio::time::timeout(timeout, self.slot(lane)).await {
-            Ok(slot) => slot,
-            Err(_) => Err(Error::new(
-                ErrorKind::Timeout,
-                operation,
-                format!("waited {timeout:?} for a free slot of the {lane:?} lane"),
-            )
-            .with_retryable(true)
-            .with_hint("raise the lane's limit in the provider's configuration, or start less at once")),
-        }
-    }
-
-    fn lane(&self, lane: Lane) -> &Semaphore {
+    fn lane(&self, lane: Lane) -> &Arc<Semaphore> {
         match lane {
             Lane::Exec => &self.exec,
             Lane::Create => &self.create,
@@ -73,6 +57,10 @@ impl Lanes {
             Lane::Pull => &self.pull,
         }
     }
+}
+
+fn slots(limit: usize) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(limit.min(Semaphore::MAX_PERMITS)))
 }
 
 fn closed() -> Error {

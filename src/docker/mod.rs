@@ -2,11 +2,12 @@
 //! The only module that knows bollard; one file an operation, each with a pure request function and the call.
 
 mod archive;
+mod attach;
 mod close;
 mod config;
 mod connect;
 mod create;
-//mod doctor;
+mod doctor;
 mod endpoint;
 mod exec;
 mod failure;
@@ -29,13 +30,15 @@ use async_trait::async_trait;
 use tokio::sync::OnceCell;
 
 use crate::error::{Operation, Result};
-use crate::provider::{EndpointProvider, FilesProvider, InspectProvider, Reaper, SandboxHandle, SandboxProvider};
+use crate::provider::{
+    EndpointProvider, FilesProvider, InspectProvider, Reaper, SandboxHandle, SandboxProvider, SpawnProvider,
+};
 use crate::spec::{
     ExecOptions, ExecResult, Mapping, SandboxDetail, SandboxEndpoint, SandboxId, SandboxSpec, SandboxStatus,
 };
 
-pub use config::{CreateConfig, DockerConfig, ExecConfig, LaneConfig, Preset, ProbeConfig};
-//pub use doctor::EngineReport;
+pub use config::{CreateConfig, DockerConfig, ExecConfig, LaneConfig, OnTimeout, Preset, ProbeConfig};
+pub use doctor::EngineReport;
 pub use image::{ImageReference, PullPolicy};
 
 use connect::Engine;
@@ -69,6 +72,7 @@ struct Shared {
     lanes: Lanes,
     engine: OnceCell<Engine>,
     reaper: Reaper,
+    facts: archive::FactsCache,
 }
 
 /// What the Docker provider keeps in a handle.
@@ -91,7 +95,15 @@ impl DockerProvider {
     pub fn new(config: DockerConfig) -> Result<Self> {
         config.check()?;
         let lanes = Lanes::new(&config.lanes, config.exec.concurrency);
-        Ok(Self { shared: Arc::new(Shared { config, lanes, engine: OnceCell::new(), reaper: Reaper::new() }) })
+        Ok(Self {
+            shared: Arc::new(Shared {
+                config,
+                lanes,
+                engine: OnceCell::new(),
+                reaper: Reaper::new(),
+                facts: archive::FactsCache::default(),
+            }),
+        })
     }
 
     /// Makes a provider from the settings of a configuration block, without I/O.
@@ -116,7 +128,10 @@ impl DockerProvider {
 
     /// The engine, reached at the first call. A failure is not kept: the next call tries again.
     async fn engine(&self) -> Result<&Engine> {
-        self.shared.engine.get_or_try_init(|| connect::connect(self.shared.config.host.as_deref())).await
+        self.shared
+            .engine
+            .get_or_try_init(|| connect::connect(self.shared.config.host.as_deref()))
+            .await
     }
 
     fn config(&self) -> &DockerConfig {
@@ -125,6 +140,10 @@ impl DockerProvider {
 
     fn lanes(&self) -> &Lanes {
         &self.shared.lanes
+    }
+
+    fn facts_cache(&self) -> &archive::FactsCache {
+        &self.shared.facts
     }
 
     fn reaper(&self) -> &Reaper {
@@ -148,13 +167,11 @@ impl SandboxProvider for DockerProvider {
     }
 
     async fn upload_file(&self, handle: &SandboxHandle, local: &Path, remote: &str) -> Result<()> {
-        let raw = handle.raw_for::<DockerRaw>(PROVIDER, Operation::Upload)?;
-        self.upload_path(raw, local, remote, archive::Accept::File).await.map_err(|error| error.with_sandbox(handle.sandbox_id()))
+        self.upload_one(handle, local, remote).await
     }
 
     async fn download_file(&self, handle: &SandboxHandle, remote: &str, local: &Path) -> Result<()> {
-        let raw = handle.raw_for::<DockerRaw>(PROVIDER, Operation::Download)?;
-        self.download_path(raw, remote, local, archive::Accept::File).await.map_err(|error| error.with_sandbox(handle.sandbox_id()))
+        self.download_one(handle, remote, local).await
     }
 
     async fn status(&self, handle: &SandboxHandle) -> Result<SandboxStatus> {
@@ -164,11 +181,17 @@ impl SandboxProvider for DockerProvider {
 
     async fn close(&self, handle: &SandboxHandle) -> Result<()> {
         let raw = handle.raw_for::<DockerRaw>(PROVIDER, Operation::Close)?;
-        self.remove_container(&raw.container_id).await.map_err(|error| error.with_sandbox(handle.sandbox_id()))
+        self.remove_container(&raw.container_id)
+            .await
+            .map_err(|error| error.with_sandbox(handle.sandbox_id()))
     }
 
     async fn aclose(&self) -> Result<()> {
         self.reaper().wait_idle(Duration::from_secs(60)).await
+    }
+
+    fn as_spawn(&self) -> Option<&dyn SpawnProvider> {
+        Some(self)
     }
 
     fn as_endpoint(&self) -> Option<&dyn EndpointProvider> {
@@ -197,19 +220,6 @@ impl InspectProvider for DockerProvider {
     async fn inspect(&self, handle: &SandboxHandle) -> Result<SandboxDetail> {
         let raw = handle.raw_for::<DockerRaw>(PROVIDER, Operation::Inspect)?;
         self.container_detail(handle, raw).await
-    }
-}
-
-#[async_trait]
-impl FilesProvider for DockerProvider {
-    async fn upload(&self, handle: &SandboxHandle, local: &Path, remote: &str) -> Result<()> {
-        let raw = handle.raw_for::<DockerRaw>(PROVIDER, Operation::Upload)?;
-        self.upload_path(raw, local, remote, archive::Accept::Any).await.map_err(|error| error.with_sandbox(handle.sandbox_id()))
-    }
-
-    async fn download(&self, handle: &SandboxHandle, remote: &str, local: &Path) -> Result<()> {
-        let raw = handle.raw_for::<DockerRaw>(PROVIDER, Operation::Download)?;
-        self.download_path(raw, remote, local, archive::Accept::Any).await.map_err(|error| error.with_sandbox(handle.sandbox_id()))
     }
 }
 

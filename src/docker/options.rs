@@ -97,10 +97,20 @@ pub(super) fn effective(config: &CreateConfig, spec: &SandboxSpec) -> Result<Eff
 
 fn read(options: &Mapping) -> Result<Options> {
     check_provider_options(Operation::Create, "provider options", options, &ALLOWED)?;
+    // One after the other, so that the error names the option: serde's does not.
+    for (key, value) in options {
+        let only = Mapping::from_iter([(key.clone(), value.clone())]);
+        if let Err(error) = serde_json::from_value::<Options>(Value::Object(only)) {
+            return Err(Error::invalid(
+                Operation::Create,
+                format!("the provider option `{key}` has a wrong value: {error}"),
+            ));
+        }
+    }
     let options: Options = serde_json::from_value(Value::Object(options.clone())).map_err(|error| {
         Error::invalid(
             Operation::Create,
-            format!("a provider option has a wrong type: {error}"),
+            format!("a provider option has a wrong value: {error}"),
         )
     })?;
     let checks = [
@@ -175,6 +185,7 @@ mod tests {
             let spec = SandboxSpec::new("a").with_provider_option(key, value);
             let error = effective(&CreateConfig::default(), &spec).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{key}");
+            assert!(error.to_string().contains(&format!("`{key}`")), "{error}");
         }
     }
 }

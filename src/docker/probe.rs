@@ -1,7 +1,5 @@
 //! When a new sandbox is ready, and what is said of one that ends before (contract P1-P7, D15, bugs B22).
 
-use std::time::Duration;
-
 use bollard::query_parameters::WaitContainerOptionsBuilder;
 use futures::StreamExt;
 use tokio::time::Instant;
@@ -24,7 +22,7 @@ impl DockerProvider {
     ) -> Result<Option<String>> {
         let ready = async {
             self.probe(container_id).await?;
-            let shell = self.find_shell(container_id, spec).await?;
+            let shell = self.find_shell(container_id).await?;
             self.check_alive(container_id, image).await?;
             Ok(shell)
         };
@@ -60,12 +58,12 @@ impl DockerProvider {
                 .build();
             let mut ended = Box::pin(engine.client.wait_container(container_id, Some(options)));
             // A non-zero exit code comes as an error of the client: it means the same here.
-            match ended.next().await {
-                Some(Ok(_) | Err(bollard::errors::Error::DockerContainerWaitError { .. })) => return,
-                Some(Err(_)) | None => {}
+            let first = ended.next().await;
+            if let Some(Ok(_) | Err(bollard::errors::Error::DockerContainerWaitError { .. })) = first {
+                return;
             }
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     /// Fails with exit code and last output when the main process has ended.
@@ -110,40 +108,53 @@ impl DockerProvider {
         };
         let deadline = probe.deadline.map(|deadline| Instant::now() + deadline);
         let mut passed = 0;
+        let mut last = "no attempt ended in time".to_owned();
         loop {
             let options = ExecOptions::new(command.as_str()).with_timeout(probe.timeout);
-            let result = self.run_command(&id, &raw, options).await?;
-            let failed = failure_of(probe, &result);
-            passed = if failed.is_none() { passed + 1 } else { 0 };
-            if passed >= probe.stable_count {
-                return Ok(());
+            // The deadline also bounds an attempt that hangs (contract D15).
+            let Some(result) = before(deadline, self.run_command(&id, &raw, options)).await else {
+                return Err(not_ready(format!("the readiness probe failed: {last}")));
+            };
+            match failure_of(probe, &result?) {
+                None => {
+                    passed += 1;
+                    if passed >= probe.stable_count {
+                        return Ok(());
+                    }
+                    last = format!("it did not pass {} times in a row in time", probe.stable_count);
+                }
+                Some(failed) if deadline.is_none() => {
+                    return Err(not_ready(format!("the readiness probe failed: {failed}")));
+                }
+                Some(failed) => {
+                    passed = 0;
+                    last = failed;
+                }
             }
-            let timed_out = deadline.is_some_and(|deadline| Instant::now() >= deadline);
-            if let Some(failed) = failed.as_deref().filter(|_| deadline.is_none() || timed_out) {
-                return Err(not_ready(format!("the readiness probe failed: {failed}")));
+            if before(deadline, tokio::time::sleep(probe.stable_delay))
+                .await
+                .is_none()
+            {
+                return Err(not_ready(format!("the readiness probe failed: {last}")));
             }
-            if timed_out {
-                return Err(not_ready(format!(
-                    "the readiness probe did not pass {} times in a row in time",
-                    probe.stable_count
-                )));
-            }
-            wait_before_next(probe.stable_delay, deadline).await;
         }
     }
 
     /// The shell for shell lines (contract X9). None when the image has none.
-    async fn find_shell(&self, container_id: &str, spec: &SandboxSpec) -> Result<Option<String>> {
+    async fn find_shell(&self, container_id: &str) -> Result<Option<String>> {
         if let Some(shell) = &self.config().exec.exec_shell {
             return Ok(Some(shell.clone()));
         }
-        super::shell::find(self, container_id, spec).await
+        super::shell::find(self, container_id).await
     }
 }
 
-async fn wait_before_next(delay: Duration, deadline: Option<Instant>) {
-    let until = Instant::now() + delay;
-    tokio::time::sleep_until(deadline.map_or(until, |deadline| deadline.min(until))).await;
+/// What a future gives, or None when the deadline comes first.
+async fn before<T>(deadline: Option<Instant>, future: impl Future<Output = T>) -> Option<T> {
+    match deadline {
+        Some(deadline) => tokio::time::timeout_at(deadline, future).await.ok(),
+        None => Some(future.await),
+    }
 }
 
 /// Why an attempt failed; None when it passed (contract P2).

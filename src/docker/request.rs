@@ -45,12 +45,22 @@ pub(super) fn create_request(
     let mut labels: HashMap<String, String> = HashMap::new();
     labels.extend(default_metadata.clone());
     labels.extend(spec.metadata().clone());
-    let ports: Vec<String> = spec.ports().as_slice().iter().map(|port| format!("{port}/tcp")).collect();
+    let ports: Vec<String> = spec
+        .ports()
+        .as_slice()
+        .iter()
+        .map(|port| format!("{port}/tcp"))
+        .collect();
     let body = ContainerCreateBody {
         image: Some(image.to_string()),
         entrypoint: Some(entrypoint),
         cmd: Some(cmd),
-        env: non_empty(spec.env().iter().map(|(name, value)| format!("{name}={value}")).collect()),
+        env: non_empty(
+            spec.env()
+                .iter()
+                .map(|(name, value)| format!("{name}={value}"))
+                .collect(),
+        ),
         working_dir: spec.workdir().map(str::to_owned),
         labels: Some(labels),
         // Bindings without exposed ports publish nothing, silently (engine-facts S10): both are sent.
@@ -106,7 +116,10 @@ fn main_process(config: &CreateConfig, spec: &SandboxSpec) -> Result<(Vec<String
             let seconds = ttl.as_secs() + u64::from(ttl.subsec_nanos() > 0);
             Ok((
                 vec![config.keepalive_shell.clone()],
-                vec!["-c".to_owned(), format!("trap 'exit 0' TERM INT; sleep {} & wait $!", seconds.max(1))],
+                vec![
+                    "-c".to_owned(),
+                    format!("trap 'exit 0' TERM INT; sleep {} & wait $!", seconds.max(1)),
+                ],
             ))
         }
     }
@@ -150,7 +163,10 @@ fn check_workdir(spec: &SandboxSpec) -> Result<()> {
     match spec.workdir() {
         Some(workdir) if !workdir.starts_with('/') || workdir.contains('\0') => Err(Error::invalid(
             Operation::Create,
-            format!("the working directory `{}` is not an absolute path", workdir.escape_debug()),
+            format!(
+                "the working directory `{}` is not an absolute path",
+                workdir.escape_debug()
+            ),
         )),
         _ => Ok(()),
     }
@@ -159,10 +175,20 @@ fn check_workdir(spec: &SandboxSpec) -> Result<()> {
 fn check_resources(spec: &SandboxSpec) -> Result<()> {
     let resources = spec.resources();
     if resources.cpu.is_some_and(|cpu| cpu.is_nan() || cpu <= 0.0) {
-        return Err(Error::invalid(Operation::Create, "the resource `cpu` must be over 0"));
+        return Err(Error::invalid(
+            Operation::Create,
+            "the resource `cpu` must be over 0",
+        ));
     }
-    if resources.memory_mib == Some(0) || resources.memory_mib.is_some_and(|mib| mib > i64::MAX as u64 >> 20) {
-        return Err(Error::invalid(Operation::Create, "the resource `memory_mib` must be from 1 to 2^43 - 1"));
+    if resources.memory_mib == Some(0)
+        || resources
+            .memory_mib
+            .is_some_and(|mib| mib > i64::MAX as u64 >> 20)
+    {
+        return Err(Error::invalid(
+            Operation::Create,
+            "the resource `memory_mib` must be from 1 to 2^43 - 1",
+        ));
     }
     // What can't be honoured is refused by name, never dropped (contract D27).
     let refused = [
@@ -180,7 +206,10 @@ fn check_resources(spec: &SandboxSpec) -> Result<()> {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "a float is cut to the largest integer, which the engine refuses")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "a float is cut to the largest integer, which the engine refuses"
+)]
 fn nano_cpus(cpu: f64) -> i64 {
     (cpu * 1e9).round() as i64
 }

@@ -3,18 +3,14 @@
 use std::time::Duration;
 
 use crate::error::Result;
-use crate::spec::{ExecErrorType, ExecOptions, ExecReason, SandboxId, SandboxSpec, StartProblem};
+use crate::spec::{ExecErrorType, ExecOptions, ExecReason, SandboxId, StartProblem};
 
 use super::{DockerProvider, DockerRaw};
 
 const PROBE: Duration = Duration::from_secs(30);
 
 /// `bash` where `sh` finds it, else `sh`; none where the image has no `sh`. Any other trouble means `sh`.
-pub(super) async fn find(
-    provider: &DockerProvider,
-    container_id: &str,
-    _spec: &SandboxSpec,
-) -> Result<Option<String>> {
+pub(super) async fn find(provider: &DockerProvider, container_id: &str) -> Result<Option<String>> {
     let id = SandboxId::new(container_id)?;
     let raw = DockerRaw {
         container_id: container_id.to_owned(),

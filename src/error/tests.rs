@@ -64,3 +64,98 @@ fn create_failures_can_be_told_by_a_match() {
     assert!(ErrorKind::Image(ImageProblem::Auth).is_create_failure());
     assert!(!ErrorKind::Timeout.is_create_failure());
 }
+
+/// Every kind, with the group that a caller matches on.
+const KINDS: [ErrorKind; 20] = [
+    ErrorKind::InvalidArgument,
+    ErrorKind::Unsupported,
+    ErrorKind::NotStarted,
+    ErrorKind::AlreadyStarted,
+    ErrorKind::Stopped,
+    ErrorKind::CreateFailed,
+    ErrorKind::NotReady,
+    ErrorKind::Image(ImageProblem::Offline),
+    ErrorKind::Conflict,
+    ErrorKind::NotFound,
+    ErrorKind::Sandbox(SandboxReason::Paused),
+    ErrorKind::Path(PathProblem::NotFound),
+    ErrorKind::Timeout,
+    ErrorKind::Pty,
+    ErrorKind::Unavailable,
+    ErrorKind::ResourceExhausted(Resource::Disk),
+    ErrorKind::ForeignHandle,
+    ErrorKind::BlockingInAsync,
+    ErrorKind::Io,
+    ErrorKind::Internal,
+];
+
+#[test]
+fn d37_every_kind_is_another_and_told_by_a_match() {
+    let distinct: std::collections::HashSet<ErrorKind> = KINDS.into_iter().collect();
+    assert_eq!(distinct.len(), KINDS.len());
+    for kind in KINDS {
+        assert_eq!(Error::new(kind, Operation::Exec, "text").kind(), kind);
+    }
+}
+
+#[test]
+fn d37_image_problems_are_told_apart() {
+    let problems = [
+        ImageProblem::Auth,
+        ImageProblem::NotFound,
+        ImageProblem::RateLimited,
+        ImageProblem::Platform,
+        ImageProblem::Offline,
+        ImageProblem::InvalidReference,
+        ImageProblem::Other,
+    ];
+    let kinds: std::collections::HashSet<ErrorKind> = problems.into_iter().map(ErrorKind::Image).collect();
+    assert_eq!(kinds.len(), problems.len());
+    assert!(kinds.iter().all(|kind| kind.is_create_failure()));
+}
+
+#[test]
+fn d37_only_a_failed_create_is_a_create_failure() {
+    let failures: Vec<ErrorKind> = KINDS
+        .into_iter()
+        .filter(|kind| kind.is_create_failure())
+        .collect();
+    assert_eq!(
+        failures,
+        [
+            ErrorKind::CreateFailed,
+            ErrorKind::NotReady,
+            ErrorKind::Image(ImageProblem::Offline)
+        ]
+    );
+}
+
+#[test]
+fn d37_only_an_engine_that_is_away_is_retryable_by_itself() {
+    for kind in KINDS {
+        let error = Error::new(kind, Operation::Exec, "text");
+        assert_eq!(error.is_retryable(), kind == ErrorKind::Unavailable, "{kind:?}");
+    }
+    assert!(
+        Error::new(ErrorKind::Timeout, Operation::Exec, "text")
+            .with_retryable(true)
+            .is_retryable()
+    );
+}
+
+#[test]
+fn d37_an_unsupported_capability_names_the_provider() {
+    let error = Error::unsupported(Operation::Endpoint, "local", "endpoints");
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    assert_eq!(
+        error.to_string(),
+        "resolve endpoint: provider `local` does not support endpoints"
+    );
+}
+
+#[test]
+fn d37_the_error_is_one_word_and_crosses_threads() {
+    fn crosses<T: Send + Sync + 'static>() {}
+    crosses::<Error>();
+    assert_eq!(size_of::<Error>(), size_of::<usize>());
+}

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::path::Path;
 
 use async_trait::async_trait;
 use tokio::io::AsyncRead;
@@ -22,7 +21,7 @@ pub enum Capability {
     Endpoint,
     /// [`InspectProvider`].
     Inspect,
-    /// [`FilesProvider`].
+    /// [`FilesProvider`](super::FilesProvider).
     Files,
 }
 
@@ -133,31 +132,4 @@ pub trait InspectProvider: SandboxProvider {
     /// # Errors
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) when it does not exist any more.
     async fn inspect(&self, handle: &SandboxHandle) -> Result<SandboxDetail>;
-}
-
-/// Files and directories beyond one file (contract D13, D14).
-///
-/// One rule for targets: a path that ends in `/` means "into this directory", which is made where it is missing; any
-/// other path is the target itself. A directory is copied as its content: the target is the directory that has the
-/// content afterwards.
-#[async_trait]
-pub trait FilesProvider: SandboxProvider {
-    /// Copies a local file or directory into the sandbox.
-    ///
-    /// # Errors
-    /// A [`PathProblem`](crate::PathProblem) where a path is at fault.
-    ///
-    /// # Cancel safety
-    /// Dropping the future may leave a part of a directory.
-    async fn upload(&self, handle: &SandboxHandle, local: &Path, remote: &str) -> Result<()>;
-
-    /// Copies a file or directory out of the sandbox. Nothing is written outside the target, whatever the sandbox
-    /// sends.
-    ///
-    /// # Errors
-    /// A [`PathProblem`](crate::PathProblem) where a path is at fault.
-    ///
-    /// # Cancel safety
-    /// Dropping the future leaves no half-written file.
-    async fn download(&self, handle: &SandboxHandle, remote: &str, local: &Path) -> Result<()>;
 }

@@ -91,10 +91,12 @@ impl fmt::Debug for ConfigBlock {
 /// ```
 ///
 /// # Errors
-/// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) with line and column when the text is not YAML, or
-/// holds what JSON can't say.
+/// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) with line and column when the text is not YAML, has
+/// a key twice, or holds what JSON can't say.
 pub fn config_from_yaml(text: &str) -> Result<Value> {
-    serde_yaml::from_str(text).map_err(|error| {
+    // JSON's value keeps the last of two equal keys without a word; YAML's own refuses them.
+    let checked: serde_yaml::Result<serde_yaml::Value> = serde_yaml::from_str(text);
+    checked.and_then(|_| serde_yaml::from_str(text)).map_err(|error| {
         Error::invalid(
             Operation::Configure,
             format!("the configuration is not valid YAML: {error}"),

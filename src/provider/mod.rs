@@ -4,17 +4,18 @@
 mod capabilities;
 mod check;
 mod config;
+mod files;
 mod handle;
 mod reaper;
 mod registry;
 mod traced;
 
 pub use capabilities::{
-    Capability, CapabilitySet, EndpointProvider, ExecSession, FilesProvider, InspectProvider, SpawnProvider,
-    capabilities,
+    Capability, CapabilitySet, EndpointProvider, ExecSession, InspectProvider, SpawnProvider, capabilities,
 };
 pub use check::check_provider_options;
 pub use config::{ConfigBlock, config_from_yaml};
+pub use files::FilesProvider;
 pub use handle::SandboxHandle;
 pub use reaper::{Reaper, ReaperJob};
 pub use registry::{OnExisting, ProviderFactory, create_provider, list_providers, register_provider};
@@ -139,3 +140,6 @@ pub trait SandboxProvider: fmt::Debug + Send + Sync + 'static {
         None
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

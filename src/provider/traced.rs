@@ -6,8 +6,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tracing::{Instrument, Span, debug, field::Empty, info, info_span, warn};
 
-use crate::error::{Error, Result};
-use crate::spec::{ExecOptions, ExecResult, SandboxDetail, SandboxEndpoint, SandboxSpec, SandboxStatus};
+use crate::error::{Error, Operation, Result};
+use crate::spec::{
+    DownloadOptions, DownloadTarget, ExecOptions, ExecResult, FileEntry, FileStat, RemoveMode, SandboxDetail,
+    SandboxEndpoint, SandboxSpec, SandboxStatus, TransferProgress, UploadOptions, UploadSource,
+};
 
 use super::{
     EndpointProvider, ExecSession, FilesProvider, InspectProvider, SandboxHandle, SandboxProvider,
@@ -230,29 +233,88 @@ impl InspectProvider for Traced {
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl FilesProvider for Traced {
-    async fn upload(&self, handle: &SandboxHandle, local: &Path, remote: &str) -> Result<()> {
+    async fn upload(
+        &self,
+        handle: &SandboxHandle,
+        source: UploadSource<'_>,
+        remote: &str,
+        options: &UploadOptions,
+    ) -> Result<TransferProgress> {
         let span = self.span(handle, call_span!("sandbox.upload"));
         async {
-            let inner = self
-                .inner
-                .as_files()
-                .ok_or_else(|| lost(self, crate::error::Operation::Upload, super::Capability::Files))?;
-            noted(inner.upload(handle, local, remote).await)
+            noted(
+                self.files(Operation::Upload)?
+                    .upload(handle, source, remote, options)
+                    .await,
+            )
         }
         .instrument(span)
         .await
     }
 
-    async fn download(&self, handle: &SandboxHandle, remote: &str, local: &Path) -> Result<()> {
+    async fn download(
+        &self,
+        handle: &SandboxHandle,
+        remote: &str,
+        target: DownloadTarget<'_>,
+        options: &DownloadOptions,
+    ) -> Result<TransferProgress> {
         let span = self.span(handle, call_span!("sandbox.download"));
         async {
-            let inner = self
-                .inner
-                .as_files()
-                .ok_or_else(|| lost(self, crate::error::Operation::Download, super::Capability::Files))?;
-            noted(inner.download(handle, remote, local).await)
+            noted(
+                self.files(Operation::Download)?
+                    .download(handle, remote, target, options)
+                    .await,
+            )
         }
         .instrument(span)
         .await
+    }
+
+    async fn stat(&self, handle: &SandboxHandle, remote: &str) -> Result<Option<FileStat>> {
+        let span = self.span(handle, call_span!("sandbox.stat"));
+        async { noted(self.files(Operation::Files)?.stat(handle, remote).await) }
+            .instrument(span)
+            .await
+    }
+
+    async fn list(&self, handle: &SandboxHandle, remote: &str) -> Result<Vec<FileEntry>> {
+        let span = self.span(handle, call_span!("sandbox.list"));
+        async { noted(self.files(Operation::Files)?.list(handle, remote).await) }
+            .instrument(span)
+            .await
+    }
+
+    async fn remove(&self, handle: &SandboxHandle, remote: &str, mode: RemoveMode) -> Result<bool> {
+        let span = self.span(handle, call_span!("sandbox.remove"));
+        async { noted(self.files(Operation::Files)?.remove(handle, remote, mode).await) }
+            .instrument(span)
+            .await
+    }
+
+    async fn make_directory(
+        &self,
+        handle: &SandboxHandle,
+        remote: &str,
+        options: &UploadOptions,
+    ) -> Result<()> {
+        let span = self.span(handle, call_span!("sandbox.make_directory"));
+        async {
+            noted(
+                self.files(Operation::Files)?
+                    .make_directory(handle, remote, options)
+                    .await,
+            )
+        }
+        .instrument(span)
+        .await
+    }
+}
+
+impl Traced {
+    fn files(&self, operation: Operation) -> Result<&dyn FilesProvider> {
+        self.inner
+            .as_files()
+            .ok_or_else(|| lost(self, operation, super::Capability::Files))
     }
 }

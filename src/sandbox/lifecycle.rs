@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::Write;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Operation, Result};
@@ -137,8 +138,7 @@ impl AsyncSandbox {
         let started = {
             let mut state = self.state();
             match std::mem::replace(&mut *state, State::Stopped) {
-                State::Stopped => None,
-                State::New | State::Starting => None,
+                State::Stopped | State::New | State::Starting => None,
                 State::Started(started) | State::Stopping(started) => {
                     *state = State::Stopping(Arc::clone(&started));
                     Some(started)
@@ -146,7 +146,10 @@ impl AsyncSandbox {
             }
         };
         let closed = match &started {
-            Some(started) => self.provider.close(&started.handle).await,
+            Some(started) => {
+                self.released.store(false, Ordering::Relaxed);
+                self.provider.close(&started.handle).await
+            }
             None => Ok(()),
         };
         if closed.is_ok() {
@@ -162,16 +165,19 @@ impl AsyncSandbox {
 
     async fn release(&self) -> Result<()> {
         self.reaper.wait_idle(BACKGROUND_CLEANUP).await?;
-        match self.ownership {
-            Ownership::Owned => self.provider.aclose().await,
-            Ownership::Shared => Ok(()),
+        if self.ownership == Ownership::Shared || self.released.load(Ordering::Relaxed) {
+            return Ok(());
         }
+        self.provider.aclose().await?;
+        self.released.store(true, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Hands a sandbox to the clean-up thread.
     fn remove_later(&self, handle: SandboxHandle) {
         let provider = Arc::clone(&self.provider);
         let ownership = self.ownership;
+        self.released.store(true, Ordering::Relaxed);
         self.reaper.submit("remove a dropped sandbox", async move {
             if let Err(error) = provider.close(&handle).await {
                 tracing::warn!(sandbox_id = %handle.sandbox_id(), %error, "a dropped sandbox could not be removed");

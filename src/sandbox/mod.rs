@@ -1,10 +1,11 @@
 //! The facade over one sandbox of any provider. Knows the core trait and its capabilities, no backend.
 
+mod files;
 mod lifecycle;
 mod scope;
 
 use std::fmt;
-use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -51,6 +52,8 @@ pub struct AsyncSandbox {
     state: Mutex<State>,
     /// Held through `start` and `stop`, so that one never sees the other half-way.
     lifecycle: tokio::sync::Mutex<()>,
+    /// An owned provider has been closed, or the clean-up thread will do it, and it was not used since.
+    released: AtomicBool,
     reaper: Reaper,
 }
 
@@ -87,6 +90,7 @@ impl AsyncSandbox {
             spec: None,
             state: Mutex::new(State::New),
             lifecycle: tokio::sync::Mutex::new(()),
+            released: AtomicBool::new(false),
             reaper: Reaper::new(),
         }
     }
@@ -142,55 +146,6 @@ impl AsyncSandbox {
         let started = self.started(Operation::Spawn)?;
         options.check(Operation::Spawn)?;
         spawn.spawn(&started.handle, started.with_workdir(options)).await
-    }
-
-    /// Copies a local file or directory into the sandbox.
-    ///
-    /// A remote path that ends in `/` means "into this directory"; any other path is the target itself. A directory is
-    /// copied as its content. Relative remote paths are relative to the working directory of the spec, else to `/`.
-    /// Missing parents are made.
-    ///
-    /// # Errors
-    /// [`ErrorKind::NotStarted`], [`ErrorKind::Stopped`], or a [`PathProblem`](crate::PathProblem) where a path is at
-    /// fault; [`ErrorKind::Unsupported`] for a directory where the provider only takes files.
-    ///
-    /// # Cancel safety
-    /// Dropping the future may leave parents, and a part of a directory; never half a file.
-    pub async fn upload(&self, local: impl AsRef<Path> + Send, remote: impl AsRef<str> + Send) -> Result<()> {
-        let started = self.started(Operation::Upload)?;
-        let remote = started.remote_path(Operation::Upload, remote.as_ref())?;
-        match self.provider.as_files() {
-            Some(files) => files.upload(&started.handle, local.as_ref(), &remote).await,
-            None => {
-                self.provider
-                    .upload_file(&started.handle, local.as_ref(), &remote)
-                    .await
-            }
-        }
-    }
-
-    /// Copies a file or directory out of the sandbox, by the rules of [`upload`](Self::upload).
-    ///
-    /// # Errors
-    /// As [`upload`](Self::upload).
-    ///
-    /// # Cancel safety
-    /// Dropping the future leaves no half-written file.
-    pub async fn download(
-        &self,
-        remote: impl AsRef<str> + Send,
-        local: impl AsRef<Path> + Send,
-    ) -> Result<()> {
-        let started = self.started(Operation::Download)?;
-        let remote = started.remote_path(Operation::Download, remote.as_ref())?;
-        match self.provider.as_files() {
-            Some(files) => files.download(&started.handle, &remote, local.as_ref()).await,
-            None => {
-                self.provider
-                    .download_file(&started.handle, &remote, local.as_ref())
-                    .await
-            }
-        }
     }
 
     /// Says what the sandbox is doing. Before start it is unknown, after stop it is stopped, and the provider is asked

@@ -114,10 +114,6 @@ impl Capture {
         self.tail.extend(chunk);
     }
 
-    pub(crate) fn total_bytes(&self) -> u64 {
-        self.total_bytes
-    }
-
     pub(crate) fn finish(self) -> CapturedOutput {
         let tail = Vec::from(self.tail);
         let kept = self.head.len() + tail.len();

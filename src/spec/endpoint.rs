@@ -1,13 +1,14 @@
 //! Where a port of a sandbox can be reached.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Operation, Result};
 
 /// An absolute URL under which a port of a sandbox answers, with the headers that a request needs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Unchecked", deny_unknown_fields)]
 pub struct SandboxEndpoint {
     endpoint: String,
@@ -65,6 +66,16 @@ impl SandboxEndpoint {
     /// The headers that a request needs; empty by default.
     pub fn headers(&self) -> &BTreeMap<String, String> {
         &self.headers
+    }
+}
+
+impl fmt::Debug for SandboxEndpoint {
+    /// Shows names but no values of headers: they may hold credentials.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SandboxEndpoint")
+            .field("endpoint", &self.endpoint)
+            .field("headers", &self.headers.keys().collect::<Vec<_>>())
+            .finish()
     }
 }
 

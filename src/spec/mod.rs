@@ -7,12 +7,14 @@ mod detail;
 mod endpoint;
 mod environment;
 mod exec;
+mod files;
 mod id;
 mod ordered;
 mod ports;
 mod resources;
 mod result;
 mod sandbox;
+mod stat;
 mod status;
 
 pub(crate) use capture::Capture;
@@ -22,11 +24,17 @@ pub use detail::{SandboxDetail, SandboxHealth};
 pub use endpoint::SandboxEndpoint;
 pub use environment::check_environment;
 pub use exec::{DEFAULT_OUTPUT_CAP_BYTES, ExecOptions, ExecTimeout, OutputCap, Stdin, User};
+pub use files::{
+    CaseCollisions, DEFAULT_MAX_DOWNLOAD_BYTES, DEFAULT_MAX_ENTRIES, DEFAULT_MAX_READ_BYTES,
+    DEFAULT_STALL_TIMEOUT, DownloadOptions, DownloadTarget, OutwardLinks, ProgressCallback, SetIdBits,
+    SpecialFiles, TransferProgress, UploadOptions, UploadSource,
+};
 pub use id::SandboxId;
 pub use ports::Ports;
 pub use resources::SandboxResources;
 pub use result::{ExecErrorType, ExecPath, ExecReason, ExecResult, PerStream, StartProblem};
 pub use sandbox::{ImageRewrite, SandboxSpec, rewrite_image};
+pub use stat::{FileEntry, FileKind, FileOwner, FileStat, RemoveMode};
 pub use status::SandboxStatus;
 
 /// A JSON value, as in provider options and configuration blocks. It is `serde_json`'s.

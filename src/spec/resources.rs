@@ -8,7 +8,7 @@ use super::{Mapping, Value};
 
 /// Limits of a sandbox. What is `None` is not limited (contract R1-R3).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Mapping")]
+#[serde(try_from = "Option<Mapping>")]
 #[non_exhaustive]
 pub struct SandboxResources {
     /// Processor cores; fractions are allowed.
@@ -79,11 +79,11 @@ impl SandboxResources {
     }
 }
 
-impl TryFrom<Mapping> for SandboxResources {
+impl TryFrom<Option<Mapping>> for SandboxResources {
     type Error = Error;
 
-    fn try_from(mapping: Mapping) -> Result<Self> {
-        Self::from_mapping(Some(&mapping))
+    fn try_from(mapping: Option<Mapping>) -> Result<Self> {
+        Self::from_mapping(mapping.as_ref())
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::error::{Error, Operation, Result};
 
@@ -42,6 +42,7 @@ pub struct SandboxSpec {
     files: Vec<(String, String)>,
     metadata: BTreeMap<String, String>,
     resources: SandboxResources,
+    #[serde(deserialize_with = "null_is_empty")]
     entrypoint: Vec<String>,
     provider_options: Mapping,
     ports: Ports,
@@ -249,6 +250,11 @@ pub fn rewrite_image(image: Option<&str>, rewrites: &[ImageRewrite]) -> Option<S
             .map(|rest| format!("{}{rest}", rule.to))
     });
     Some(rewritten.unwrap_or_else(|| image.to_owned()))
+}
+
+/// The reference writes an entrypoint that is not set as null.
+fn null_is_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
 mod seconds {

@@ -1,283 +1,355 @@
-//! From the engine's tar stream to local files. The sandbox made the archive: nothing in it is believed, and nothing is
-//! written outside the target (contract D14).
+//! From an archive that a sandbox made to a directory that nobody else writes. Nothing in the archive is believed, and
+//! nothing is written outside of the directory whatever it says (contract D14).
 
-use std::fs::{self, File};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Component, Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Read};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
-use bytes::Bytes;
-use tar::{Archive, Entry, EntryType};
-use tokio::sync::mpsc;
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 
 use crate::error::{Error, Operation, PathProblem, Result};
+use crate::spec::{CaseCollisions, DownloadOptions, OutwardLinks, SpecialFiles};
 
-use super::{Accept, local_error, path_error};
+use super::content::{broken, copy, create, local, set_marks, too_large};
+use super::entry::{Entry, Kind, Reader};
+use super::path_error;
+use super::stat::time_of;
+use super::stream::{CHUNK_BYTES, Moved};
 
-/// Where the content goes.
-#[derive(Debug, Clone)]
-pub(super) struct Plan {
-    pub(super) target: PathBuf,
-    /// A single file goes into the target instead of being it.
-    pub(super) into_directory: bool,
-    pub(super) accept: Accept,
+const OPERATION: Operation = Operation::Download;
+
+/// No path of Linux is longer.
+const PATH_BYTES: usize = 4096;
+
+/// Mode and time of a directory, set when its content is there.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DirectoryMarks {
+    mode: u32,
+    mtime: SystemTime,
 }
 
-/// More entries than this are refused: every one costs the host an inode.
-const MOST_ENTRIES: usize = 1_000_000;
+impl DirectoryMarks {
+    pub(super) fn of(entry: &Entry) -> Self {
+        Self {
+            mode: entry.mode,
+            mtime: time_of(entry.mtime),
+        }
+    }
 
+    pub(super) fn set(self, directory: &Path) -> io::Result<()> {
+        File::open(directory)?.set_modified(self.mtime)?;
+        fs::set_permissions(directory, fs::Permissions::from_mode(self.mode))
+    }
+}
 
-/// Reads one archive to its end.
-pub(super) fn unpack(receiver: mpsc::Receiver<io::Result<Bytes>>, plan: &Plan, remote: &str) -> Result<()> {
-    let mut archive = Archive::new(ChunkReader { receiver, chunk: Bytes::new() });
-    let mut entries = archive.entries().map_err(|error| broken(remote, error))?;
-    let Some(first) = entries.next() else {
-        return Err(broken(remote, io::Error::from(io::ErrorKind::UnexpectedEof)));
+/// Unpacks the rest of an archive whose first entry was the directory itself.
+pub(super) fn unpack_tree(
+    reader: &mut Reader<impl Read>,
+    first: &Entry,
+    directory: &Path,
+    options: &DownloadOptions,
+    moved: &Moved,
+) -> Result<DirectoryMarks> {
+    let mut unpacker = Unpacker {
+        directory,
+        options,
+        moved,
+        top: components(&first.name)?,
+        open: Vec::new(),
+        checked: directory.to_owned(),
+        names: HashMap::new(),
+        buffer: vec![0; CHUNK_BYTES],
     };
-    let first = first.map_err(|error| broken(remote, error))?;
-    match first.header().entry_type() {
-        EntryType::Directory if plan.accept == Accept::File => Err(path_error(
-            Operation::Download,
-            PathProblem::IsADirectory,
-            format!("`{remote}` is a directory; a file is needed"),
-        )),
-        EntryType::Directory => {
-            let root = first.path().map_err(|error| broken(remote, error))?.into_owned();
-            unpack_directory(first, entries, &root, plan, remote)
+    let mut marks = DirectoryMarks::of(first);
+    while let Some(entry) = reader.next().map_err(broken)? {
+        if moved.progress().entries >= options.max_entries {
+            return Err(too_large(&format!(
+                "it has more than {} entries",
+                options.max_entries
+            )));
         }
-        EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => {
-            let target = if plan.into_directory { plan.target.join(base_name(remote)?) } else { plan.target.clone() };
-            write_file(first, &target, remote)
-        }
-        _ => Err(path_error(
-            Operation::Download,
-            PathProblem::NotServable,
-            format!("`{remote}` is neither a file nor a directory"),
-        )),
+        moved.add_entry();
+        unpacker.entry(reader, &entry, &mut marks)?;
     }
+    unpacker.close_all_but(&[])?;
+    reader.drain().map_err(broken)?;
+    Ok(marks)
 }
 
-fn unpack_directory(
-    first: Entry<'_, ChunkReader>,
-    entries: tar::Entries<'_, ChunkReader>,
-    root: &Path,
-    plan: &Plan,
-    remote: &str,
-) -> Result<()> {
-    let local = |error| local_error(Operation::Download, &plan.target, error);
-    fs::create_dir_all(&plan.target).map_err(local)?;
-    let target = fs::canonicalize(&plan.target).map_err(local)?;
-    // Links are made last: until then no entry can be written through one. Directories get their times after their
-    // content.
-    let mut links = Vec::new();
-    let mut directories = vec![(target.clone(), mode_of(&first), time_of(&first))];
-    for (count, entry) in entries.enumerate() {
-        if count >= MOST_ENTRIES {
-            return Err(path_error(
-                Operation::Download,
-                PathProblem::TooLarge,
-                format!("`{remote}` has more than {MOST_ENTRIES} entries"),
-            ));
+struct Unpacker<'a> {
+    directory: &'a Path,
+    options: &'a DownloadOptions,
+    moved: &'a Moved,
+    /// The name of the directory itself in the archive.
+    top: Vec<OsString>,
+    /// The directories on the way to the last entry, outermost first, with what they get when they are left.
+    open: Vec<(Vec<OsString>, DirectoryMarks)>,
+    /// The last parent that was seen to be a directory, as all above it. Directories are never replaced.
+    checked: PathBuf,
+    names: HashMap<String, Vec<u8>>,
+    buffer: Vec<u8>,
+}
+
+impl Unpacker<'_> {
+    fn entry(
+        &mut self,
+        reader: &mut Reader<impl Read>,
+        entry: &Entry,
+        marks: &mut DirectoryMarks,
+    ) -> Result<()> {
+        let names = self.below_top(&entry.name)?;
+        if names.is_empty() {
+            return match entry.kind {
+                Kind::Directory => {
+                    *marks = DirectoryMarks::of(entry);
+                    Ok(())
+                }
+                _ => Err(unsafe_entry(
+                    &entry.name,
+                    "replaces the directory that was asked for",
+                )),
+            };
         }
-        let entry = entry.map_err(|error| broken(remote, error))?;
-        let name = entry.path().map_err(|error| broken(remote, error))?.into_owned();
-        let place = safe_place(&target, root, &name)?;
-        match entry.header().entry_type() {
-            EntryType::Directory => {
-                make_directory(&target, &place)?;
-                directories.push((place, mode_of(&entry), time_of(&entry)));
+        self.check_case(&names)?;
+        self.close_all_but(&names)?;
+        let place = self.parent_of(&names, &entry.name)?;
+        match entry.kind {
+            Kind::Directory => {
+                Self::make_directory(&place, entry)?;
+                self.open.push((names, DirectoryMarks::of(entry)));
+                Ok(())
             }
-            EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => {
-                make_parents(&target, &place)?;
-                write_file(entry, &place, remote)?;
-            }
-            EntryType::Symlink => {
-                let link = entry.link_name().map_err(|error| broken(remote, error))?.unwrap_or_default().into_owned();
-                links.push((place, link));
-            }
-            EntryType::Link => {
-                let other = entry.link_name().map_err(|error| broken(remote, error))?.unwrap_or_default().into_owned();
-                let other = safe_place(&target, root, &other)?;
-                hard_link(&target, &other, &place)?;
-            }
-            _ => {
-                return Err(path_error(
-                    Operation::Download,
-                    PathProblem::UnsafeArchive,
-                    format!("`{}` is a device, socket or pipe", name.display()),
-                ));
-            }
+            Kind::File => self.file(reader, &place, entry),
+            Kind::Symlink => self.symlink(&place, &names, entry),
+            Kind::HardLink => self.hard_link(&place, entry),
+            Kind::Special => match self.options.special_files {
+                SpecialFiles::Refuse => Err(unsafe_entry(&entry.name, "is a device, socket or pipe")
+                    .with_hint("leave such files out with `SpecialFiles::Skip`")),
+                SpecialFiles::Skip => Ok(()),
+            },
         }
     }
-    for (place, link) in links {
-        make_link(&target, &place, &link)?;
-    }
-    for (place, mode, time) in directories.into_iter().rev() {
-        set_mode_and_time(&place, mode, time).map_err(|error| local_error(Operation::Download, &place, error))?;
-    }
-    Ok(())
-}
 
-/// Where an entry goes: below the target, by plain names only.
-fn safe_place(target: &Path, root: &Path, name: &Path) -> Result<PathBuf> {
-    let outside = || {
-        path_error(
-            Operation::Download,
-            PathProblem::UnsafeArchive,
-            format!("the archive holds `{}`, which lies outside of what was asked for", name.display()),
-        )
-    };
-    let relative = name.strip_prefix(root).map_err(|_| outside())?;
-    let mut place = target.to_owned();
-    for component in relative.components() {
-        match component {
-            Component::Normal(part) => place.push(part),
-            Component::CurDir => {}
-            _ => return Err(outside()),
+    /// The names of an entry below the directory.
+    fn below_top(&self, name: &[u8]) -> Result<Vec<OsString>> {
+        let names = components(name)?;
+        match names.strip_prefix(self.top.as_slice()) {
+            Some(below) => Ok(below.to_vec()),
+            None => Err(unsafe_entry(name, "lies outside of what was asked for")),
         }
     }
-    Ok(place)
-}
 
-/// Refuses a place one of whose parents, or itself, is a link that was there before.
-fn check_no_link(target: &Path, place: &Path) -> Result<()> {
-    let relative = place.strip_prefix(target).unwrap_or(place);
-    let mut path = target.to_owned();
-    for component in relative.components() {
-        path.push(component);
-        if fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_symlink()) {
-            return Err(path_error(
-                Operation::Download,
-                PathProblem::UnsafeArchive,
-                format!("`{}` is a symbolic link on this machine and is not written through", path.display()),
-            ));
+    fn check_case(&mut self, names: &[OsString]) -> Result<()> {
+        if self.options.case_collisions == CaseCollisions::Allow {
+            return Ok(());
+        }
+        let mut path = Vec::new();
+        for name in names {
+            path.extend_from_slice(name.as_bytes());
+            let folded = String::from_utf8_lossy(&path).to_lowercase();
+            let known = self.names.entry(folded).or_insert_with(|| path.clone());
+            if *known != path {
+                return Err(unsafe_entry(&path, "differs from another entry only in case"));
+            }
+            path.push(b'/');
+        }
+        Ok(())
+    }
+
+    /// Where an entry goes. Its parents are directories and no links, and are made where they are missing.
+    fn parent_of(&mut self, names: &[OsString], shown: &[u8]) -> Result<PathBuf> {
+        let (last, parents) = names
+            .split_last()
+            .expect("the caller has handled an entry without names");
+        let parent = parents
+            .iter()
+            .fold(self.directory.to_owned(), |path, name| path.join(name));
+        if parent != self.checked {
+            let mut path = self.directory.to_owned();
+            for name in parents {
+                path.push(name);
+                match fs::symlink_metadata(&path) {
+                    Ok(metadata) if metadata.is_dir() => {}
+                    Ok(_) => {
+                        return Err(unsafe_entry(
+                            shown,
+                            "would be written through something that is no directory",
+                        ));
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                        DirBuilder::new()
+                            .mode(0o755)
+                            .create(&path)
+                            .map_err(|error| local(&path, error))?;
+                    }
+                    Err(error) => return Err(local(&path, error)),
+                }
+            }
+            self.checked.clone_from(&parent);
+        }
+        Ok(parent.join(last))
+    }
+
+    fn make_directory(place: &Path, entry: &Entry) -> Result<()> {
+        match fs::symlink_metadata(place) {
+            Ok(metadata) if metadata.is_dir() => {
+                // It may be left already, with a mode that keeps us out.
+                fs::set_permissions(place, fs::Permissions::from_mode(0o700))
+                    .map_err(|error| local(place, error))
+            }
+            Ok(_) => Err(unsafe_entry(
+                &entry.name,
+                "replaces something that is no directory",
+            )),
+            Err(_) => DirBuilder::new()
+                .mode(0o700)
+                .create(place)
+                .map_err(|error| local(place, error)),
         }
     }
-    Ok(())
-}
 
-fn make_directory(target: &Path, place: &Path) -> Result<()> {
-    check_no_link(target, place)?;
-    fs::create_dir_all(place).map_err(|error| local_error(Operation::Download, place, error))
-}
+    fn file(&mut self, reader: &mut Reader<impl Read>, place: &Path, entry: &Entry) -> Result<()> {
+        make_room(place, entry)?;
+        let mut file = create(place)?;
+        copy(
+            reader,
+            entry.size,
+            &mut file,
+            place,
+            &mut self.buffer,
+            self.options,
+            self.moved,
+        )?;
+        set_marks(&file, entry, self.options).map_err(|error| local(place, error))
+    }
 
-fn make_parents(target: &Path, place: &Path) -> Result<()> {
-    match place.parent() {
-        Some(parent) if parent.starts_with(target) => make_directory(target, parent),
-        _ => Ok(()),
+    fn symlink(&self, place: &Path, names: &[OsString], entry: &Entry) -> Result<()> {
+        if leads_out(names.len() - 1, &entry.link) {
+            match self.options.outward_links {
+                OutwardLinks::Keep => {}
+                OutwardLinks::Skip => return Ok(()),
+                OutwardLinks::Refuse => {
+                    return Err(unsafe_entry(
+                        &entry.name,
+                        "is a link that leads out of what was asked for",
+                    ));
+                }
+            }
+        }
+        make_room(place, entry)?;
+        symlink(OsStr::from_bytes(&entry.link), place).map_err(|error| local(place, error))?;
+        let time = Timespec {
+            tv_sec: i64::try_from(entry.mtime).unwrap_or_default(),
+            tv_nsec: 0,
+        };
+        let times = Timestamps {
+            last_access: time,
+            last_modification: time,
+        };
+        // Not every file system keeps the time of a link.
+        let _unsupported = utimensat(CWD, place, &times, AtFlags::SYMLINK_NOFOLLOW).is_err();
+        Ok(())
+    }
+
+    fn hard_link(&mut self, place: &Path, entry: &Entry) -> Result<()> {
+        let names = self.below_top(&entry.link)?;
+        let unsafe_link = || {
+            unsafe_entry(
+                &entry.name,
+                "is a hard link to something that is not in the archive",
+            )
+        };
+        let mut other = self.directory.to_owned();
+        for (index, name) in names.iter().enumerate() {
+            other.push(name);
+            let metadata = fs::symlink_metadata(&other).map_err(|_| unsafe_link())?;
+            let is_last = index + 1 == names.len();
+            if metadata.is_dir() == is_last || (!is_last && metadata.is_symlink()) {
+                return Err(unsafe_link());
+            }
+        }
+        if names.is_empty() {
+            return Err(unsafe_link());
+        }
+        if other == place {
+            return Ok(());
+        }
+        make_room(place, entry)?;
+        fs::hard_link(&other, place).map_err(|error| local(place, error))
+    }
+
+    /// Leaves the directories that the next entry is not in.
+    fn close_all_but(&mut self, next: &[OsString]) -> Result<()> {
+        while let Some((names, marks)) = self
+            .open
+            .pop_if(|(names, _)| !next.starts_with(names) || next == names)
+        {
+            let place = names
+                .iter()
+                .fold(self.directory.to_owned(), |path, name| path.join(name));
+            marks.set(&place).map_err(|error| local(&place, error))?;
+        }
+        Ok(())
     }
 }
 
-fn hard_link(target: &Path, other: &Path, place: &Path) -> Result<()> {
-    check_no_link(target, other)?;
-    make_parents(target, place)?;
-    replace(place).and_then(|()| fs::hard_link(other, place)).map_err(|error| local_error(Operation::Download, place, error))
+/// The plain names of an archive's name.
+fn components(name: &[u8]) -> Result<Vec<OsString>> {
+    if name.len() > PATH_BYTES || name.contains(&0) {
+        return Err(unsafe_entry(name, "has a name that no file can have"));
+    }
+    let mut names = Vec::new();
+    for part in name.split(|&byte| byte == b'/') {
+        match part {
+            b"" | b"." => {}
+            b".." => return Err(unsafe_entry(name, "leads out of what was asked for")),
+            part => names.push(OsString::from_vec(part.to_vec())),
+        }
+    }
+    Ok(names)
 }
 
-fn make_link(target: &Path, place: &Path, link: &Path) -> Result<()> {
-    make_parents(target, place)?;
-    replace(place).and_then(|()| symlink(link, place)).map_err(|error| local_error(Operation::Download, place, error))
+/// Whether the text of a link in a directory of this depth leads out of the top. `..` behind a name counts as leading
+/// out: the name may be a link itself.
+fn leads_out(depth: usize, link: &[u8]) -> bool {
+    let mut up = 0;
+    let mut seen_name = false;
+    for part in link.split(|&byte| byte == b'/') {
+        match part {
+            b"" | b"." => {}
+            b".." if seen_name => return true,
+            b".." => up += 1,
+            _ => seen_name = true,
+        }
+    }
+    link.starts_with(b"/") || up > depth
 }
 
-/// Removes a file or link that an entry replaces.
-fn replace(place: &Path) -> io::Result<()> {
+/// Removes a file or link that an entry of the same archive replaces.
+fn make_room(place: &Path, entry: &Entry) -> Result<()> {
     match fs::symlink_metadata(place) {
-        Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-        Ok(_) => fs::remove_file(place),
+        Ok(metadata) if metadata.is_dir() => Err(unsafe_entry(&entry.name, "replaces a directory")),
+        Ok(_) => fs::remove_file(place).map_err(|error| local(place, error)),
         Err(_) => Ok(()),
     }
 }
 
-/// Writes a file under a temporary name beside its target and renames it, so that a failure leaves the target as it was.
-fn write_file(mut entry: Entry<'_, ChunkReader>, target: &Path, remote: &str) -> Result<()> {
-    let local = |error| local_error(Operation::Download, target, error);
-    let parent = match target.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    fs::create_dir_all(parent).map_err(local)?;
-    if fs::symlink_metadata(target).is_ok_and(|metadata| metadata.is_dir()) {
-        return Err(local(io::ErrorKind::IsADirectory.into()));
-    }
-    let mut temporary = tempfile::Builder::new().prefix(".gym-sandbox-").tempfile_in(parent).map_err(local)?;
-    let (mode, time) = (mode_of(&entry), time_of(&entry));
-    copy(&mut entry, temporary.as_file_mut()).map_err(|failure| match failure {
-        Copy::Source(error) => broken(remote, error),
-        Copy::Target(error) => local(error),
-    })?;
-    set_file_mode_and_time(temporary.as_file(), mode, time).map_err(local)?;
-    temporary.persist(target).map_err(|error| local(error.error))?;
-    Ok(())
-}
-
-enum Copy {
-    Source(io::Error),
-    Target(io::Error),
-}
-
-fn copy(source: &mut impl Read, target: &mut File) -> Result<(), Copy> {
-    let mut buffer = vec![0; 128 * 1024];
-    loop {
-        match source.read(&mut buffer) {
-            Ok(0) => return Ok(()),
-            Ok(read) => target.write_all(&buffer[..read]).map_err(Copy::Target)?,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(Copy::Source(error)),
-        }
-    }
-}
-
-fn mode_of(entry: &Entry<'_, ChunkReader>) -> u32 {
-    // Set-id bits of a sandbox's file mean nothing good on this machine; a file stays readable by its owner.
-    entry.header().mode().unwrap_or(0o644) & 0o777
-}
-
-fn time_of(entry: &Entry<'_, ChunkReader>) -> SystemTime {
-    SystemTime::UNIX_EPOCH + Duration::from_secs(entry.header().mtime().unwrap_or_default().min(u64::from(u32::MAX)))
-}
-
-fn set_file_mode_and_time(file: &File, mode: u32, time: SystemTime) -> io::Result<()> {
-    file.set_permissions(fs::Permissions::from_mode(mode))?;
-    file.set_modified(time)
-}
-
-fn set_mode_and_time(path: &Path, mode: u32, time: SystemTime) -> io::Result<()> {
-    // The owner's rights on a directory are kept: without them nobody could remove it.
-    set_file_mode_and_time(&File::open(path)?, mode | 0o700, time)
-}
-
-fn base_name(remote: &str) -> Result<&str> {
-    remote.rsplit('/').find(|part| !part.is_empty()).ok_or_else(|| {
-        path_error(Operation::Download, PathProblem::IsADirectory, format!("`{remote}` has no file name"))
-    })
-}
-
-fn broken(remote: &str, error: io::Error) -> Error {
-    Error::new(
-        crate::error::ErrorKind::Io,
-        Operation::Download,
-        format!("the archive of `{remote}` ended early or is broken"),
+fn unsafe_entry(name: &[u8], what: &str) -> Error {
+    let name = String::from_utf8_lossy(&name[..name.len().min(PATH_BYTES)])
+        .escape_debug()
+        .to_string();
+    path_error(
+        OPERATION,
+        PathProblem::UnsafeArchive,
+        format!("`{name}` in what the sandbox sent {what}"),
     )
-    .with_source(error)
 }
 
-/// Reads the chunks of a channel.
-struct ChunkReader {
-    receiver: mpsc::Receiver<io::Result<Bytes>>,
-    chunk: Bytes,
-}
-
-impl Read for ChunkReader {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        while self.chunk.is_empty() {
-            match self.receiver.blocking_recv() {
-                Some(chunk) => self.chunk = chunk?,
-                None => return Ok(0),
-            }
-        }
-        let read = buffer.len().min(self.chunk.len());
-        buffer[..read].copy_from_slice(&self.chunk.split_to(read));
-        Ok(read)
-    }
-}
+#[cfg(test)]
+#[path = "unpack_tests.rs"]
+mod tests;

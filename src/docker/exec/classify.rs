@@ -15,13 +15,21 @@ use super::super::DockerProvider;
 use super::super::failure::EngineFailure;
 use super::super::status::Looked;
 use super::UNREACHABLE;
+use super::start::ExecCall;
 
 /// How long the engine may take to notice that a container died after one of its commands was killed with it.
-const SETTLE: [Duration; 4] =
-    [Duration::ZERO, Duration::from_millis(20), Duration::from_millis(60), Duration::from_millis(150)];
+const SETTLE: [Duration; 4] = [
+    Duration::ZERO,
+    Duration::from_millis(10),
+    Duration::from_millis(30),
+    Duration::from_millis(60),
+];
 
 /// How long a look at past events may take.
 const EVENTS: Duration = Duration::from_secs(5);
+
+/// How far the engine's clock may be from what we take it to be.
+const CLOCK_MARGIN: Duration = Duration::from_millis(50);
 
 /// The codes that engines give to an exec that could not be started (engine-facts S6).
 pub(super) fn is_start_failure(code: i64) -> bool {
@@ -63,7 +71,10 @@ pub(super) async fn sandbox_problem(
     failure: &EngineFailure,
 ) -> (SandboxReason, String) {
     match provider.look(container_id).await {
-        Ok(Looked::Gone) => (SandboxReason::Removed, "the sandbox does not exist any more".to_owned()),
+        Ok(Looked::Gone) => (
+            SandboxReason::Removed,
+            "the sandbox does not exist any more".to_owned(),
+        ),
         Ok(Looked::There(inspected)) => match not_running(inspected.state.as_ref()) {
             Some((reason, message)) => (reason, message),
             None => (UNREACHABLE, format!("the engine lost the command: {failure}")),
@@ -82,31 +93,43 @@ fn not_running(state: Option<&ContainerState>) -> Option<(SandboxReason, String)
     }
     Some((
         SandboxReason::NotRunning,
-        format!("the sandbox is not running; its main process exited with {}", state.exit_code.unwrap_or_default()),
+        format!(
+            "the sandbox is not running; its main process exited with {}",
+            state.exit_code.unwrap_or_default()
+        ),
     ))
 }
 
 /// After a command was killed with signal 9: says whether it died with its sandbox.
 pub(super) async fn sandbox_died(
     provider: &DockerProvider,
-    container_id: &str,
-    started_at: i64,
+    exec: &ExecCall,
 ) -> Option<(SandboxReason, String)> {
     for pause in SETTLE {
         tokio::time::sleep(pause).await;
-        match provider.look(container_id).await {
+        match provider.look(&exec.container_id).await {
             Ok(Looked::Gone) => {
-                return Some((SandboxReason::Removed, "the sandbox was removed under the command".to_owned()));
+                return Some((
+                    SandboxReason::Removed,
+                    "the sandbox was removed under the command".to_owned(),
+                ));
             }
             Ok(Looked::There(inspected)) => {
-                if inspected.state.as_ref().is_some_and(|state| state.paused == Some(true)) {
+                if inspected
+                    .state
+                    .as_ref()
+                    .is_some_and(|state| state.paused == Some(true))
+                {
                     // A frozen sandbox is alive: the command was killed before.
                     return None;
                 }
                 if let Some((reason, message)) = not_running(inspected.state.as_ref()) {
-                    let ran_out = events(provider, container_id, started_at).await.main_process_ran_out_of_memory();
+                    let ran_out = events(provider, exec).await.main_process_ran_out_of_memory();
                     return Some(if ran_out {
-                        (SandboxReason::OomKilled, "the sandbox's main process was killed: out of memory".to_owned())
+                        (
+                            SandboxReason::OomKilled,
+                            "the sandbox's main process was killed: out of memory".to_owned(),
+                        )
                     } else {
                         (reason, message)
                     });
@@ -119,8 +142,8 @@ pub(super) async fn sandbox_died(
 }
 
 /// Explains an ordinary 137 of a living sandbox when the OOM killer was at work in it since the command began.
-pub(super) async fn oom_hint(provider: &DockerProvider, container_id: &str, started_at: i64) -> Option<String> {
-    events(provider, container_id, started_at)
+pub(super) async fn oom_hint(provider: &DockerProvider, exec: &ExecCall) -> Option<String> {
+    events(provider, exec)
         .await
         .has_oom()
         .then(|| "the OOM killer was at work in this sandbox while the command ran".to_owned())
@@ -137,23 +160,34 @@ impl Events {
 
     /// An `oom`, then the end of the main process, with no kill or stop by anybody in between (contract D6).
     fn main_process_ran_out_of_memory(&self) -> bool {
-        let Some(oom) = self.0.iter().rposition(|action| action == "oom") else { return false };
+        let Some(oom) = self.0.iter().rposition(|action| action == "oom") else {
+            return false;
+        };
         let after = &self.0[oom..];
-        let Some(died) = after.iter().position(|action| action == "die") else { return false };
-        !after[..died].iter().any(|action| action == "kill" || action == "stop")
+        let Some(died) = after.iter().position(|action| action == "die") else {
+            return false;
+        };
+        !after[..died]
+            .iter()
+            .any(|action| action == "kill" || action == "stop")
     }
 }
 
-async fn events(provider: &DockerProvider, container_id: &str, since: i64) -> Events {
-    let Ok(engine) = provider.engine().await else { return Events::default() };
+async fn events(provider: &DockerProvider, exec: &ExecCall) -> Events {
+    let Ok(engine) = provider.engine().await else {
+        return Events::default();
+    };
     let filters = HashMap::from([
-        ("container".to_owned(), vec![container_id.to_owned()]),
-        ("event".to_owned(), ["oom", "die", "kill", "stop"].map(str::to_owned).to_vec()),
+        ("container".to_owned(), vec![exec.container_id.clone()]),
+        (
+            "event".to_owned(),
+            ["oom", "die", "kill", "stop"].map(str::to_owned).to_vec(),
+        ),
     ]);
-    // One second more on both sides: the engine cuts times down to whole seconds here.
+    // The two clocks are a little apart. The engine waits until the end of the span, so that is kept close.
     let options = EventsOptionsBuilder::new()
-        .since(&(since - 1).to_string())
-        .until(&(engine.engine_now().epoch_seconds() + 1).to_string())
+        .since(&exec.started_at.minus(CLOCK_MARGIN).to_event_time())
+        .until(&engine.engine_now().plus(CLOCK_MARGIN).to_event_time())
         .filters(&filters)
         .build();
     let mut stream = engine.client.events(Some(options));
@@ -194,8 +228,14 @@ mod tests {
                 "OCI runtime exec failed: exec failed: unable to start container process: chdir to cwd (\"/does/not/exist\") set in config.json failed: no such file or directory: unknown",
                 StartProblem::Cwd,
             ),
-            ("unable to find user nobody2: no matching entries in passwd file", StartProblem::User),
-            ("unable to find group extra: no matching entries in group file", StartProblem::User),
+            (
+                "unable to find user nobody2: no matching entries in passwd file",
+                StartProblem::User,
+            ),
+            (
+                "unable to find group extra: no matching entries in group file",
+                StartProblem::User,
+            ),
             ("something else", StartProblem::Other),
         ] {
             assert_eq!(start_problem(text), problem, "{text}");

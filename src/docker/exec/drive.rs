@@ -3,15 +3,16 @@
 use std::io;
 use std::time::Duration;
 
-use bollard::container::LogOutput;
 use bollard::models::ExecInspectResponse;
 use futures::StreamExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::Instant;
 
-use crate::spec::{Capture, CapturedOutput, Stdin};
+use crate::spec::Stdin;
 
 use super::super::failure::{EngineFailure, QUICK, call};
+use super::classify;
+use super::output::{Outputs, Pending, deliver};
 use super::start::{ExecCall, Input, Running};
 
 /// When the engine is first asked whether a command whose output is open has ended, and how rarely at last. Most
@@ -30,38 +31,20 @@ const HELD_OPEN: Duration = Duration::from_millis(1500);
 /// How long the engine may take to know the exit code of a command whose output has ended.
 const EXIT_CODE: Duration = Duration::from_secs(30);
 
+/// How long the engine may take to know whether a command that seems to print has a process.
+const SPEAKER: Duration = Duration::from_secs(1);
+
 /// How long a killed command's output may take to end.
 const AFTER_KILL: Duration = Duration::from_secs(2);
-
-/// Both output streams, each with a sink of its own: nothing is shared between them.
-#[derive(Debug)]
-pub(super) struct Outputs {
-    stdout: Capture,
-    stderr: Capture,
-}
-
-impl Outputs {
-    pub(super) fn new(stdout: Capture, stderr: Capture) -> Self {
-        Self { stdout, stderr }
-    }
-
-    pub(super) fn finish(self) -> (CapturedOutput, CapturedOutput) {
-        (self.stdout.finish(), self.stderr.finish())
-    }
-
-    fn push(&mut self, chunk: &LogOutput) {
-        match chunk {
-            LogOutput::StdErr { message } => self.stderr.push(message),
-            LogOutput::StdOut { message } | LogOutput::Console { message } => self.stdout.push(message),
-            LogOutput::StdIn { .. } => {}
-        }
-    }
-}
 
 /// How a command ended.
 #[derive(Debug)]
 pub(super) enum End {
-    Exited { code: i64, pid: i64, background_output_open: bool },
+    Exited {
+        code: i64,
+        pid: i64,
+        background_output_open: bool,
+    },
     TimedOut,
     /// The reader of the standard input failed.
     InputFailed(io::Error),
@@ -73,29 +56,37 @@ pub(super) enum End {
 pub(super) async fn drive(
     running: &mut Running,
     stdin: Stdin,
-    outputs: &mut Outputs,
+    outputs: &Outputs,
     deadline: Option<Instant>,
 ) -> End {
     let input = running.input.take();
     let feeding = feed(stdin, input);
     tokio::pin!(feeding);
     let mut fed = false;
+    let mut pending: Option<Pending> = None;
     let mut pause = FIRST_LOOK;
     let mut next_look = Instant::now() + pause;
     loop {
         tokio::select! {
-            chunk = running.output.next() => match chunk {
-                Some(Ok(chunk)) => outputs.push(&chunk),
+            chunk = running.output.next(), if pending.is_none() => match chunk {
+                Some(Ok(chunk)) => {
+                    if outputs.speaker_is_unknown() {
+                        find_speaker(&running.exec, outputs).await;
+                    }
+                    pending = outputs.push(chunk);
+                }
                 // A broken stream and an ended one are told apart by what the engine says of the command.
                 Some(Err(_)) | None => break,
             },
+            // While a reader has no room nothing more is read, but deadlines and the input go on.
+            () = deliver(&mut pending), if pending.is_some() => {}
             result = &mut feeding, if !fed => {
                 fed = true;
                 if let Err(error) = result {
                     return End::InputFailed(error);
                 }
             }
-            () = sleep_until(Some(next_look)) => {
+            () = sleep_until(Some(next_look)), if pending.is_none() => {
                 if let Ok(inspected) = look(&running.exec).await
                     && inspected.running == Some(false)
                 {
@@ -119,22 +110,60 @@ pub(super) async fn drive(
     }
 }
 
+/// Asks who writes the output that has come. The engine knows the process of a running command a moment after its
+/// first output, and that there is none before it says why.
+async fn find_speaker(exec: &ExecCall, outputs: &Outputs) {
+    let deadline = Instant::now() + SPEAKER;
+    while Instant::now() < deadline {
+        match look(exec).await {
+            Ok(inspected) if inspected.running == Some(false) || inspected.pid.unwrap_or_default() != 0 => {
+                return decide_speaker(&inspected, outputs);
+            }
+            Ok(_) => sleep_until(Some(Instant::now() + Duration::from_millis(2))).await,
+            Err(_) => break,
+        }
+    }
+    outputs.the_command_speaks();
+}
+
+fn decide_speaker(inspected: &ExecInspectResponse, outputs: &Outputs) {
+    let started = inspected.pid.unwrap_or_default() != 0;
+    if started || !inspected.exit_code.is_some_and(classify::is_start_failure) {
+        outputs.the_command_speaks();
+    } else {
+        outputs.the_engine_speaks();
+    }
+}
+
 /// The output has ended: waits for the command itself. It may have closed its output long before its end.
 async fn exit_code(exec: &ExecCall, deadline: Option<Instant>) -> End {
     let mut unknown_since = None;
     let mut pause = Duration::from_millis(2);
     loop {
         match look(exec).await {
-            Ok(ExecInspectResponse { running: Some(false), exit_code: Some(code), pid, .. }) => {
-                return End::Exited { code, pid: pid.unwrap_or_default(), background_output_open: false };
+            Ok(ExecInspectResponse {
+                running: Some(false),
+                exit_code: Some(code),
+                pid,
+                ..
+            }) => {
+                return End::Exited {
+                    code,
+                    pid: pid.unwrap_or_default(),
+                    background_output_open: false,
+                };
             }
-            Ok(ExecInspectResponse { running: Some(true), .. }) => unknown_since = None,
+            Ok(ExecInspectResponse {
+                running: Some(true), ..
+            }) => unknown_since = None,
             // Ended, but the code is not there yet: it is waited for and never made up.
             Ok(_) => {
                 let since = *unknown_since.get_or_insert_with(Instant::now);
                 if since.elapsed() > EXIT_CODE {
                     return End::Lost(EngineFailure::Unreadable {
-                        text: format!("the engine does not know the exit code of a command that ended {EXIT_CODE:?} ago"),
+                        text: format!(
+                            "the engine does not know the exit code of a command that ended {EXIT_CODE:?} ago"
+                        ),
                     });
                 }
             }
@@ -151,12 +180,23 @@ async fn exit_code(exec: &ExecCall, deadline: Option<Instant>) -> End {
 }
 
 /// The command has ended while its output is open: reads what is still on its way (contract D4).
-async fn after_exit(running: &mut Running, outputs: &mut Outputs, inspected: &ExecInspectResponse) -> End {
+async fn after_exit(running: &mut Running, outputs: &Outputs, inspected: &ExecInspectResponse) -> End {
     let ended = Instant::now();
     let mut output_ended = false;
+    if outputs.speaker_is_unknown() {
+        decide_speaker(inspected, outputs);
+    }
     while ended.elapsed() < BACKGROUND {
         match tokio::time::timeout(SILENCE, running.output.next()).await {
-            Ok(Some(Ok(chunk))) => outputs.push(&chunk),
+            Ok(Some(Ok(chunk))) => {
+                let mut pending = outputs.push(chunk);
+                if pending.is_some() {
+                    // A reader without room gets as long as a background child.
+                    let _left = tokio::time::timeout(BACKGROUND, deliver(&mut pending))
+                        .await
+                        .is_err();
+                }
+            }
             Ok(Some(Err(_)) | None) => {
                 output_ended = true;
                 break;
@@ -166,19 +206,34 @@ async fn after_exit(running: &mut Running, outputs: &mut Outputs, inspected: &Ex
     }
     let background_output_open = !output_ended || ended.elapsed() > HELD_OPEN;
     match inspected.exit_code {
-        Some(code) => End::Exited { code, pid: inspected.pid.unwrap_or_default(), background_output_open },
+        Some(code) => End::Exited {
+            code,
+            pid: inspected.pid.unwrap_or_default(),
+            background_output_open,
+        },
         None => match exit_code(&running.exec, None).await {
-            End::Exited { code, pid, .. } => End::Exited { code, pid, background_output_open },
+            End::Exited { code, pid, .. } => End::Exited {
+                code,
+                pid,
+                background_output_open,
+            },
             other => other,
         },
     }
 }
 
 /// Reads what a killed command had still printed.
-pub(super) async fn drain_after_kill(running: &mut Running, outputs: &mut Outputs) {
+pub(super) async fn drain_after_kill(running: &mut Running, outputs: &Outputs) {
     let deadline = Instant::now() + AFTER_KILL;
     while let Ok(Some(Ok(chunk))) = tokio::time::timeout_at(deadline, running.output.next()).await {
-        outputs.push(&chunk);
+        let mut pending = outputs.push(chunk);
+        if pending.is_some()
+            && tokio::time::timeout_at(deadline, deliver(&mut pending))
+                .await
+                .is_err()
+        {
+            return;
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! What is killed when a command's future is dropped, and by whom.
 
+use tokio::time::Instant;
+
 use crate::spec::User;
 
 use super::super::{DockerProvider, DockerRaw};
@@ -16,6 +18,8 @@ pub(super) struct KillTarget {
     pub(super) marker: String,
     /// The engine's id of the exec, once there is one.
     pub(super) exec_id: Option<String>,
+    /// When that was: the command is not older.
+    pub(super) armed_at: Option<Instant>,
 }
 
 /// Kills a command's process tree in the background unless it is disarmed (contract D3, X12).
@@ -33,8 +37,13 @@ impl KillGuard {
             user: user.map(|user| user.as_str().to_owned()),
             marker: uuid::Uuid::new_v4().simple().to_string(),
             exec_id: None,
+            armed_at: None,
         };
-        Self { provider: provider.clone(), target, armed: false }
+        Self {
+            provider: provider.clone(),
+            target,
+            armed: false,
+        }
     }
 
     pub(super) fn marker(&self) -> &str {
@@ -48,6 +57,7 @@ impl KillGuard {
     /// From here on there may be something to kill.
     pub(super) fn arm(&mut self, exec_id: &str) {
         self.target.exec_id = Some(exec_id.to_owned());
+        self.target.armed_at = Some(Instant::now());
         self.armed = true;
     }
 
@@ -62,9 +72,11 @@ impl Drop for KillGuard {
         if self.armed {
             let provider = self.provider.clone();
             let target = self.target.clone();
-            self.provider.reaper().submit("kill a cancelled command", async move {
-                kill::kill_abandoned(&provider, &target).await;
-            });
+            self.provider
+                .reaper()
+                .submit("kill a cancelled command", async move {
+                    kill::kill_abandoned(&provider, &target).await;
+                });
         }
     }
 }

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::super::DockerProvider;
 use super::super::failure::{EngineFailure, QUICK, call};
+use super::MARKER;
 use super::guard::KillTarget;
 
 const SCRIPT: &str = include_str!("kill.sh");
@@ -21,14 +22,44 @@ const RUN: Duration = Duration::from_secs(30);
 /// How long a command whose future was dropped is looked for.
 const ABANDONED: Duration = Duration::from_secs(60);
 
-/// The script prints one short line; more is not from it.
-const OUTPUT_BYTES: usize = 4096;
+/// The script prints one line, and a shell perhaps a banner before it.
+const OUTPUT_BYTES: usize = 16 * 1024;
+const NOT_THE_SCRIPT_BYTES: usize = 1024 * 1024;
+
+/// How much later than asked for a kill may be started by a busy engine.
+const START: Duration = Duration::from_secs(10);
+
+/// How long the engine may take to notice the end of a killed command.
+const NOTICE: Duration = Duration::from_secs(2);
+
+/// What /proc counts in, on every Linux.
+const MILLISECONDS_PER_TICK: u32 = 10;
 
 /// What a kill has done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct KillReport {
     pub(super) killed: u32,
     pub(super) survivors: u32,
+}
+
+/// What one run of the script has done, and what is left for another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Run {
+    report: KillReport,
+    /// Processes that did not let the user of the run look at them.
+    hidden: u32,
+    /// The survivors.
+    left: Vec<u32>,
+}
+
+/// What a run of the script is told.
+struct Ask<'a> {
+    user: Option<&'a str>,
+    signal: &'a str,
+    /// How old the command may be at most; none where its first process has ended.
+    oldest: Option<Duration>,
+    /// Processes that are known to be the command's.
+    known: &'a [u32],
 }
 
 /// Kills all processes of a command. None when it is not known what was killed: the image has no shell, or the sandbox
@@ -38,22 +69,57 @@ pub(super) async fn kill_tree(provider: &DockerProvider, target: &KillTarget) ->
 }
 
 /// Sends a signal to all processes of a command.
-pub(super) async fn signal_tree(provider: &DockerProvider, target: &KillTarget, signal: &str) -> Option<KillReport> {
+pub(super) async fn signal_tree(
+    provider: &DockerProvider,
+    target: &KillTarget,
+    signal: &str,
+) -> Option<KillReport> {
     let shell = target.shell.as_deref()?;
-    let first = run(provider, target, shell, target.user.as_deref(), signal).await?;
-    if first.survivors == 0 && (first.killed > 0 || target.user.as_deref() == Some("0")) {
-        return Some(first);
+    let runs = matches!(exec_state(provider, target).await, ExecState::Running);
+    let user = target.user.as_deref();
+    let ask = Ask {
+        user,
+        signal,
+        oldest: target
+            .armed_at
+            .filter(|_| runs)
+            .map(|armed_at| armed_at.elapsed() + START),
+        known: &[],
+    };
+    let first = run(provider, target, shell, &ask).await?;
+    let report = first.report;
+    if report.survivors == 0 && first.hidden == 0 && (report.killed > 0 || user == Some("0")) {
+        return Some(report);
     }
     // Processes that changed their user are out of reach of the command's own user, and a program that may not be
     // looked into hides its environment: root sees and reaches more where it has the capabilities.
-    let second = run(provider, target, shell, Some("0"), signal).await;
-    Some(match second {
+    let ask = Ask {
+        user: Some("0"),
+        oldest: ask.oldest.filter(|_| report.killed + report.survivors == 0),
+        known: &first.left,
+        ..ask
+    };
+    Some(match run(provider, target, shell, &ask).await {
         Some(second) => KillReport {
-            killed: first.killed + second.killed,
-            survivors: second.survivors,
+            killed: report.killed + second.report.killed,
+            survivors: second.report.survivors,
         },
-        None => first,
+        None => report,
     })
+}
+
+/// Says whether the engine still takes a command for running a while after it was killed.
+pub(super) async fn still_runs(provider: &DockerProvider, target: &KillTarget) -> bool {
+    let deadline = Instant::now() + NOTICE;
+    let mut pause = Duration::from_millis(5);
+    while matches!(exec_state(provider, target).await, ExecState::Running) {
+        if Instant::now() >= deadline {
+            return true;
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_millis(200));
+    }
+    false
 }
 
 /// Kills a command whose future was dropped, perhaps before the engine had started it.
@@ -65,10 +131,9 @@ pub(super) async fn kill_abandoned(provider: &DockerProvider, target: &KillTarge
         let report = kill_tree(provider, target).await;
         let state = exec_state(provider, target).await;
         match (state, report) {
-            (ExecState::Gone, _) => return,
             (ExecState::Ended, Some(report)) if report.survivors == 0 => return,
             // Without a way to kill, an ended command is all that can be waited for.
-            (ExecState::Ended, None) => return,
+            (ExecState::Gone, _) | (ExecState::Ended, None) => return,
             (ExecState::NotStarted, _) => {
                 never_started += 1;
                 if never_started > 20 {
@@ -78,7 +143,10 @@ pub(super) async fn kill_abandoned(provider: &DockerProvider, target: &KillTarge
             _ => {}
         }
         if Instant::now() >= deadline {
-            tracing::warn!(container = target.container_id, "processes of a cancelled command may live on");
+            tracing::warn!(
+                container = target.container_id,
+                "processes of a cancelled command may live on"
+            );
             return;
         }
         tokio::time::sleep(pause).await;
@@ -107,14 +175,8 @@ async fn exec_state(provider: &DockerProvider, target: &KillTarget) -> ExecState
     }
 }
 
-async fn run(
-    provider: &DockerProvider,
-    target: &KillTarget,
-    shell: &str,
-    user: Option<&str>,
-    signal: &str,
-) -> Option<KillReport> {
-    let output = tokio::time::timeout(RUN, output_of(provider, target, shell, user, signal)).await;
+async fn run(provider: &DockerProvider, target: &KillTarget, shell: &str, ask: &Ask<'_>) -> Option<Run> {
+    let output = tokio::time::timeout(RUN, output_of(provider, target, shell, ask)).await;
     match output {
         Ok(Ok(output)) => parse(&output),
         Ok(Err(failure)) => {
@@ -129,43 +191,97 @@ async fn output_of(
     provider: &DockerProvider,
     target: &KillTarget,
     shell: &str,
-    user: Option<&str>,
-    signal: &str,
+    ask: &Ask<'_>,
 ) -> Result<Vec<u8>, EngineFailure> {
-    let engine = provider.engine().await.map_err(|error| EngineFailure::Transport { text: error.to_string() })?;
-    let argv = [shell, "-c", SCRIPT, "gym-sandbox-kill", &target.marker, signal];
-    let config = ExecConfig {
-        attach_stdout: Some(true),
-        cmd: Some(argv.map(str::to_owned).to_vec()),
-        user: user.map(str::to_owned),
-        working_dir: Some("/".to_owned()),
-        ..ExecConfig::default()
+    let engine = provider
+        .engine()
+        .await
+        .map_err(|error| EngineFailure::Transport {
+            text: error.to_string(),
+        })?;
+    let exec = call(
+        QUICK,
+        engine
+            .client
+            .create_exec(&target.container_id, request(target, shell, ask)),
+    )
+    .await?;
+    let start = StartExecOptions {
+        detach: false,
+        tty: false,
+        output_capacity: None,
     };
-    let exec = call(QUICK, engine.client.create_exec(&target.container_id, config)).await?;
-    let start = StartExecOptions { detach: false, tty: false, output_capacity: None };
     let started = call(2 * QUICK, engine.client.start_exec(&exec.id, Some(start))).await?;
-    let mut collected = Vec::new();
+    let mut last = Vec::new();
+    let mut total_bytes = 0;
     if let StartExecResults::Attached { mut output, input: _ } = started {
         while let Some(Ok(chunk)) = output.next().await {
             if let LogOutput::StdOut { message } = chunk {
-                let room = OUTPUT_BYTES.saturating_sub(collected.len());
-                collected.extend_from_slice(&message[..message.len().min(room)]);
+                total_bytes += message.len();
+                if total_bytes > NOT_THE_SCRIPT_BYTES {
+                    return Err(EngineFailure::Unreadable {
+                        text: "something else than the script answers".to_owned(),
+                    });
+                }
+                last.extend_from_slice(&message);
+                last.drain(..last.len().saturating_sub(OUTPUT_BYTES));
             }
         }
     }
-    Ok(collected)
+    Ok(last)
 }
 
-/// Reads the script's line. It comes out of the sandbox: anything else is no report.
-fn parse(output: &[u8]) -> Option<KillReport> {
-    let text = std::str::from_utf8(output).ok()?;
-    let mut words = text.trim_end().split(' ');
-    match (words.next(), words.next(), words.next(), words.next(), words.next()) {
-        (Some("killed"), Some(killed), Some("survivors"), Some(survivors), None) => {
-            Some(KillReport { killed: killed.parse().ok()?, survivors: survivors.parse().ok()? })
-        }
-        _ => None,
+fn request(target: &KillTarget, shell: &str, ask: &Ask<'_>) -> ExecConfig {
+    let ticks = ask
+        .oldest
+        .map(|oldest| (oldest.as_millis() / u128::from(MILLISECONDS_PER_TICK)).to_string());
+    let argv = [
+        shell,
+        "-c",
+        SCRIPT,
+        "gym-sandbox-kill",
+        &target.marker,
+        ask.signal,
+        ticks.as_deref().unwrap_or_default(),
+    ];
+    let known = ask.known.iter().map(u32::to_string);
+    ExecConfig {
+        attach_stdout: Some(true),
+        cmd: Some(argv.map(str::to_owned).into_iter().chain(known).collect()),
+        // A shell reads the files that these name before its script. The marker tells other runs that this is no
+        // command.
+        env: Some(vec![
+            "BASH_ENV=".to_owned(),
+            "ENV=".to_owned(),
+            format!("{MARKER}=kill"),
+        ]),
+        user: ask.user.map(str::to_owned),
+        working_dir: Some("/".to_owned()),
+        ..ExecConfig::default()
     }
+}
+
+/// Reads the script's line, the last of its output. It comes out of the sandbox: anything else is no report.
+fn parse(output: &[u8]) -> Option<Run> {
+    let text = String::from_utf8_lossy(output);
+    let mut words = text.trim_end().lines().last()?.split(' ');
+    let mut number_after = |name: &str| {
+        words
+            .next()
+            .filter(|&word| word == name)
+            .and_then(|_| words.next()?.parse().ok())
+    };
+    let report = KillReport {
+        killed: number_after("killed")?,
+        survivors: number_after("survivors")?,
+    };
+    let hidden = number_after("hidden")?;
+    let left: Option<Vec<u32>> = words.map(|word| word.parse().ok()).collect();
+    Some(Run {
+        report,
+        hidden,
+        left: left?,
+    })
 }
 
 #[cfg(test)]
@@ -174,14 +290,27 @@ mod tests {
 
     #[test]
     fn only_the_scripts_own_line_is_a_report() {
-        assert_eq!(parse(b"killed 3 survivors 0\n"), Some(KillReport { killed: 3, survivors: 0 }));
+        let report = KillReport {
+            killed: 3,
+            survivors: 2,
+        };
+        for output in [
+            &b"killed 3 survivors 2 hidden 1 17 18\n"[..],
+            b"a banner of the shell\nkilled 3 survivors 2 hidden 1 17 18\n",
+            b"\xff\nkilled 3 survivors 2 hidden 1 17 18",
+        ] {
+            let run = parse(output).unwrap();
+            assert_eq!((run.report, run.hidden, run.left), (report, 1, vec![17, 18]));
+        }
         for output in [
             &b""[..],
-            b"killed x survivors 0\n",
-            b"killed 3 survivors 0 more\n",
+            b"killed x survivors 0 hidden 0\n",
+            b"killed 3 survivors 0 hidden 0 more\n",
             b"killed 3\n",
+            b"killed 3 survivors 0\n",
             b"OCI runtime exec failed: exec failed",
-            b"killed -1 survivors 0",
+            b"killed -1 survivors 0 hidden 0",
+            b"killed 3 survivors 0 hidden 0\nmore",
             b"\xff",
         ] {
             assert_eq!(parse(output), None, "{output:?}");

@@ -4,28 +4,37 @@ mod classify;
 mod drive;
 mod guard;
 mod kill;
+mod output;
+mod session;
 mod start;
 
 use std::time::Duration;
 
 use bollard::models::ExecConfig;
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::error::{Error, ErrorKind, Operation, Result, SandboxReason};
-use crate::spec::{Capture, Command, ExecOptions, ExecPath, ExecResult, ExecTimeout, SandboxId, StartProblem};
+use crate::provider::ExecSession;
+use crate::spec::{Command, ExecOptions, ExecPath, ExecResult, ExecTimeout, SandboxId, StartProblem, Stdin};
 
+use super::config::OnTimeout;
 use super::lanes::Lane;
 use super::{DockerProvider, DockerRaw};
 
-use drive::{End, Outputs};
+use drive::End;
 use guard::KillGuard;
-use start::{Refusal, Running};
+use kill::KillReport;
+use output::Outputs;
+use session::{DockerExec, Outcome};
+use start::{ExecCall, Refusal, Running};
 
 /// The variable that marks the processes of one command; the only difference between the environment of a command and
 /// that of the sandbox.
 pub(super) const MARKER: &str = "GYM_SANDBOX_EXEC";
 
 impl DockerProvider {
+    /// Runs a command to its end.
     pub(super) async fn run_command(
         &self,
         id: &SandboxId,
@@ -40,26 +49,71 @@ impl DockerProvider {
         let _slot = self.lanes().slot(Lane::Exec).await?;
         // Contract X11: the clock starts when the slot is there.
         let began = Instant::now();
-        let deadline = timeout.map(|timeout| began + timeout);
         let mut guard = KillGuard::new(self, raw, options.user.as_ref());
         let config = start::exec_config(&options, argv, guard.marker());
-        let mut result = match self.start_bounded(raw, config, &mut guard, deadline).await {
-            Started::Running(mut running) => {
-                let mut outputs = Outputs::capturing(options.output_cap.bytes());
-                let end = drive::drive(&mut running, options.stdin, &mut outputs, deadline).await;
-                self.conclude(id, &mut guard, running, outputs, end, timeout).await?
+        let limits = Limits { began, timeout };
+        let result = match self.start_bounded(raw, config, &mut guard, &limits).await {
+            Started::Running(running) => {
+                let outputs = Outputs::capturing(options.output_cap.bytes());
+                self.finish_command(guard, running, options.stdin, &outputs, limits)
+                    .await
             }
-            Started::Refused(refusal) => {
-                guard.disarm();
-                self.refused(&raw.container_id, refusal).await
-            }
-            Started::TimedOut => {
-                // The start may still go through in the engine: the guard kills what comes of it.
-                timed_out(timeout)
-            }
+            Started::Ended(result) => Ok(result),
         };
-        result.duration = began.elapsed();
-        Ok(result)
+        result.map_err(|error| error.with_sandbox(id))
+    }
+
+    /// Starts a command and leaves it to a task of its own.
+    async fn spawn_command(
+        &self,
+        id: &SandboxId,
+        raw: &DockerRaw,
+        options: ExecOptions,
+    ) -> Result<Box<dyn ExecSession>> {
+        options.check(Operation::Spawn)?;
+        let mut guard = KillGuard::new(self, raw, options.user.as_ref());
+        let outputs = Outputs::of_session(options.output_cap.bytes());
+        let mut session = DockerExec {
+            provider: self.clone(),
+            sandbox_id: id.clone(),
+            target: guard.target().clone(),
+            outputs: outputs.clone(),
+            outcome: Outcome::Failed,
+            task: None,
+            killed: None,
+        };
+        let Some(argv) = argv(&options.command, raw.shell.as_deref()) else {
+            session.outcome = Outcome::Ended(Box::new(no_shell()));
+            return Ok(Box::new(session));
+        };
+        let timeout = self.exec_timeout(options.timeout);
+        // A spawned command may live as long as its sandbox: it holds a slot only while it is started (contract X11).
+        let slot = self.lanes().slot(Lane::Exec).await?;
+        let limits = Limits {
+            began: Instant::now(),
+            timeout,
+        };
+        let config = start::exec_config(&options, argv, guard.marker());
+        let started = self.start_bounded(raw, config, &mut guard, &limits).await;
+        drop(slot);
+        match started {
+            Started::Ended(result) => session.outcome = Outcome::Ended(Box::new(result)),
+            Started::Running(running) => {
+                session.target = guard.target().clone();
+                let (sender, receiver) = oneshot::channel();
+                let provider = self.clone();
+                let task = tokio::spawn(async move {
+                    let result = provider
+                        .finish_command(guard, running, options.stdin, &outputs, limits)
+                        .await;
+                    // A session that is gone wants no result.
+                    let _gone = sender.send(result).is_err();
+                });
+                session.task = Some(task.abort_handle());
+                session.outcome = Outcome::Running(receiver);
+            }
+        }
+        Ok(Box::new(session))
     }
 
     fn exec_timeout(&self, timeout: ExecTimeout) -> Option<Duration> {
@@ -75,83 +129,128 @@ impl DockerProvider {
         raw: &DockerRaw,
         config: ExecConfig,
         guard: &mut KillGuard,
-        deadline: Option<Instant>,
+        limits: &Limits,
     ) -> Started {
         let starting = start::start(self, &raw.container_id, config, guard);
-        let started = match deadline {
+        let started = match limits.deadline() {
             Some(deadline) => match tokio::time::timeout_at(deadline, starting).await {
                 Ok(started) => started,
-                Err(_) => return Started::TimedOut,
+                // The start may still go through in the engine: the guard kills what comes of it.
+                Err(_) => return Started::Ended(limits.timed_out()),
             },
             None => starting.await,
         };
         match started {
             Ok(running) => Started::Running(running),
-            Err(refusal) => Started::Refused(refusal),
+            Err(refusal) => {
+                if !refusal.may_have_started() {
+                    guard.disarm();
+                }
+                let mut result = self.refused(&raw.container_id, refusal).await;
+                result.duration = limits.began.elapsed();
+                Started::Ended(result)
+            }
         }
     }
 
-    /// Turns the end of a command into its result.
-    async fn conclude(
+    /// Reads a started command to its end and makes its result.
+    async fn finish_command(
         &self,
-        id: &SandboxId,
-        guard: &mut KillGuard,
+        mut guard: KillGuard,
         mut running: Running,
-        mut outputs: Outputs,
-        end: End,
-        timeout: Option<Duration>,
+        stdin: Stdin,
+        outputs: &Outputs,
+        limits: Limits,
     ) -> Result<ExecResult> {
-        let exec = running.exec.clone();
-        let result = match end {
+        let end = drive::drive(&mut running, stdin, outputs, limits.deadline()).await;
+        let mut result = match end {
             End::InputFailed(error) => {
-                return Err(Error::new(ErrorKind::Io, Operation::Exec, "the reader of the standard input failed")
-                    .with_sandbox(id)
-                    .with_source(error));
+                return Err(Error::new(
+                    ErrorKind::Io,
+                    Operation::Exec,
+                    "the reader of the standard input failed",
+                )
+                .with_source(error));
             }
-            End::Exited { code, pid, background_output_open } => {
+            End::Exited {
+                code,
+                pid,
+                background_output_open,
+            } => {
                 guard.disarm();
                 let (stdout, stderr) = outputs.finish();
                 if pid == 0 && classify::is_start_failure(code) {
                     // The engine writes why to the standard output of a command that never was (engine-facts S6).
-                    let text = stdout.text();
-                    let problem = classify::start_problem(&text);
-                    return Ok(ExecResult::start_failure(problem, text.trim_end(), ExecPath::Engine));
+                    let text = outputs.engine_text().unwrap_or_else(|| stdout.text());
+                    ExecResult::start_failure(
+                        classify::start_problem(&text),
+                        text.trim_end(),
+                        ExecPath::Engine,
+                    )
+                } else {
+                    let mut result = self.exited(&running.exec, code).await;
+                    result.background_output_open = background_output_open;
+                    result.with_output(stdout, stderr)
                 }
-                let mut result = self.exited(&exec.container_id, code, exec.started_at).await;
-                result.background_output_open = background_output_open;
-                result.with_output(stdout, stderr)
             }
             End::TimedOut => {
-                let report = kill::kill_tree(self, guard.target()).await;
-                drive::drain_after_kill(&mut running, &mut outputs).await;
-                if report.is_some_and(|report| report.survivors == 0) {
-                    guard.disarm();
+                let mut report = self.kill_after_timeout(&mut guard).await;
+                drive::drain_after_kill(&mut running, outputs).await;
+                if let Some(report) = &mut report {
+                    // The report comes out of the sandbox; that the command runs is the engine's word.
+                    if report.survivors == 0 && kill::still_runs(self, guard.target()).await {
+                        report.survivors = 1;
+                    }
+                    if report.survivors == 0 {
+                        guard.disarm();
+                    }
                 }
                 let (stdout, stderr) = outputs.finish();
-                let mut result = timed_out(timeout).with_output(stdout, stderr);
+                let mut result = limits.timed_out().with_output(stdout, stderr);
                 result.killed = report.map(|report| report.killed);
                 result.survivors = report.map(|report| report.survivors);
+                if report.is_none()
+                    && let Some(message) = &mut result.message
+                {
+                    message.push_str(
+                        "; what became of its processes is not known: they can't be killed from inside",
+                    );
+                }
                 result
             }
             End::Lost(failure) => {
                 let (stdout, stderr) = outputs.finish();
-                let result = self.refused(&exec.container_id, Refusal::Engine(failure)).await;
+                let result = self
+                    .refused(&running.exec.container_id, Refusal::Engine(failure))
+                    .await;
                 result.with_output(stdout, stderr)
             }
         };
+        result.duration = limits.began.elapsed();
         Ok(result)
+    }
+
+    async fn kill_after_timeout(&self, guard: &mut KillGuard) -> Option<KillReport> {
+        if self.config().exec.on_timeout == OnTimeout::KillSandbox {
+            let killed = self.kill_container(&guard.target().container_id).await;
+            if killed.is_ok() {
+                guard.disarm();
+            }
+            return None;
+        }
+        kill::kill_tree(self, guard.target()).await
     }
 
     /// The result of a command that ended with this code. A code that may mean that the whole sandbox died is looked
     /// into (contract D6).
-    async fn exited(&self, container_id: &str, code: i64, started_at: i64) -> ExecResult {
+    async fn exited(&self, exec: &ExecCall, code: i64) -> ExecResult {
         let code = i32::try_from(code).unwrap_or(i32::MAX);
         if code == 137 {
-            if let Some((reason, message)) = classify::sandbox_died(self, container_id, started_at).await {
+            if let Some((reason, message)) = classify::sandbox_died(self, exec).await {
                 return ExecResult::sandbox_failure(reason, message, ExecPath::Engine);
             }
             let mut result = ExecResult::new(code, ExecPath::Engine);
-            result.hint = classify::oom_hint(self, container_id, started_at).await;
+            result.hint = classify::oom_hint(self, exec).await;
             return result;
         }
         ExecResult::new(code, ExecPath::Engine)
@@ -171,8 +270,31 @@ impl DockerProvider {
 
 enum Started {
     Running(Running),
-    Refused(Refusal),
-    TimedOut,
+    Ended(ExecResult),
+}
+
+/// When a command began and how long it may take.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    began: Instant,
+    timeout: Option<Duration>,
+}
+
+impl Limits {
+    fn deadline(&self) -> Option<Instant> {
+        // A timeout beyond what a clock can say is none.
+        self.timeout.and_then(|timeout| self.began.checked_add(timeout))
+    }
+
+    fn timed_out(&self) -> ExecResult {
+        let message = format!(
+            "the command did not end in {:?}",
+            self.timeout.unwrap_or_default()
+        );
+        let mut result = ExecResult::timed_out(message, ExecPath::Engine);
+        result.duration = self.began.elapsed();
+        result
+    }
 }
 
 /// The argument list of a command; None for a shell line in a sandbox without a shell.
@@ -189,17 +311,6 @@ fn no_shell() -> ExecResult {
         "the image has no shell to run a shell line with; give the command as a list",
         ExecPath::Engine,
     )
-}
-
-fn timed_out(timeout: Option<Duration>) -> ExecResult {
-    let message = format!("the command did not end in {:?}", timeout.unwrap_or_default());
-    ExecResult::timed_out(message, ExecPath::Engine)
-}
-
-impl Outputs {
-    fn capturing(cap_bytes: usize) -> Self {
-        Self::new(Capture::new(cap_bytes), Capture::new(cap_bytes))
-    }
 }
 
 /// What an exec error says when the engine is gone.

@@ -13,6 +13,7 @@ use tokio::io::AsyncWrite;
 use crate::spec::{ExecOptions, StartProblem, Stdin};
 
 use super::super::DockerProvider;
+use super::super::connect::EngineTime;
 use super::super::failure::{EngineFailure, QUICK, call};
 use super::guard::KillGuard;
 use super::{MARKER, classify};
@@ -30,8 +31,8 @@ pub(super) struct ExecCall {
     pub(super) client: bollard::Docker,
     pub(super) container_id: String,
     pub(super) exec_id: String,
-    /// Seconds since 1970 by the engine's clock, for a look at its events.
-    pub(super) started_at: i64,
+    /// By the engine's clock, for a look at its events.
+    pub(super) started_at: EngineTime,
 }
 
 /// A started exec and its streams.
@@ -43,7 +44,9 @@ pub(super) struct Running {
 
 impl fmt::Debug for Running {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Running").field("exec", &self.exec).finish_non_exhaustive()
+        f.debug_struct("Running")
+            .field("exec", &self.exec)
+            .finish_non_exhaustive()
     }
 }
 
@@ -56,9 +59,23 @@ pub(super) enum Refusal {
     Engine(EngineFailure),
 }
 
+impl Refusal {
+    /// Says whether the command may run all the same, because the answer was lost.
+    pub(super) fn may_have_started(&self) -> bool {
+        match self {
+            Self::Start(..) | Self::Engine(EngineFailure::Refused { .. }) => false,
+            Self::Engine(_) => true,
+        }
+    }
+}
+
 /// What the engine is asked to run.
 pub(super) fn exec_config(options: &ExecOptions, argv: Vec<String>, marker: &str) -> ExecConfig {
-    let mut env: Vec<String> = options.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let mut env: Vec<String> = options
+        .env
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
     env.push(format!("{MARKER}={marker}"));
     ExecConfig {
         attach_stdin: Some(!matches!(options.stdin, Stdin::Empty)),
@@ -80,17 +97,27 @@ pub(super) async fn start(
     config: ExecConfig,
     guard: &mut KillGuard,
 ) -> Result<Running, Refusal> {
-    let engine = provider
-        .engine()
-        .await
-        .map_err(|error| Refusal::Engine(EngineFailure::Transport { text: error.to_string() }))?;
+    let engine = provider.engine().await.map_err(|error| {
+        Refusal::Engine(EngineFailure::Transport {
+            text: error.to_string(),
+        })
+    })?;
     let has_input = config.attach_stdin == Some(true);
-    let started_at = engine.engine_now().epoch_seconds();
-    let exec_id = call(QUICK, engine.client.create_exec(container_id, config)).await.map_err(refusal)?.id;
+    let started_at = engine.engine_now();
+    let exec_id = call(QUICK, engine.client.create_exec(container_id, config))
+        .await
+        .map_err(refusal)?
+        .id;
     guard.arm(&exec_id);
-    let start = StartExecOptions { detach: false, tty: false, output_capacity: Some(READ_BYTES) };
+    let start = StartExecOptions {
+        detach: false,
+        tty: false,
+        output_capacity: Some(READ_BYTES),
+    };
     // The start answers when the process runs; under load, or with a slow runtime, that takes longer than other calls.
-    let started = call(2 * QUICK, engine.client.start_exec(&exec_id, Some(start))).await.map_err(refusal)?;
+    let started = call(2 * QUICK, engine.client.start_exec(&exec_id, Some(start)))
+        .await
+        .map_err(refusal)?;
     match started {
         // The client waits for the answer before it hands the input out, so that no byte is lost (engine-facts S1).
         StartExecResults::Attached { output, input } => Ok(Running {

@@ -1,0 +1,153 @@
+//! Agent rollouts: twelve candidate patches for one failing project, each judged in a sandbox of its own. Some of them
+//! fix it; others loop for ever, leave daemons, eat all memory, print 200 MB, or pretend to be the engine.
+//!
+//! ```sh
+//! cargo run --release --example rollout
+//! ```
+//!
+//! All sandboxes run at the same time. Each gets the project, runs its tests (which must fail at first), applies its
+//! patch, runs the tests again under a timeout, and gives back the report from which the reward is read. After a timeout
+//! the judge looks for itself that no process of the run is left alive. The exit code is 0 only when every reward is the
+//! expected one and nothing of the run is left on the engine.
+//!
+//! | option | variable | default |
+//! |---|---|---|
+//! | `--image REF` | `ROLLOUT_IMAGE` | `gym-sandbox/debian:test`; it needs `python3` and `git` |
+//! | `--folder DIR` | `ROLLOUT_FOLDER` | this folder: `project`, `patches`, `expected.json` and the judge's two programs |
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example prints")]
+
+mod candidate;
+mod judge;
+mod story;
+mod table;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Instant;
+
+use gym_sandbox::docker::{DockerConfig, DockerProvider};
+use gym_sandbox::{ErrorKind, SandboxHandle, SandboxProvider};
+
+use candidate::Candidate;
+use judge::{Judge, Judgement};
+
+/// What goes wrong here has nobody to tell the kinds apart: it ends the example with a text.
+type Failure = Box<dyn std::error::Error>;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let outcome = match Options::read() {
+        Ok(options) => run(options).await,
+        Err(failure) => Err(failure),
+    };
+    match outcome {
+        Ok(code) => code,
+        Err(failure) => {
+            match failure.downcast_ref::<gym_sandbox::Error>() {
+                Some(error) => eprintln!("error: {}", error.report()),
+                None => eprintln!("error: {failure}"),
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(options: Options) -> Result<ExitCode, Failure> {
+    let candidates = Candidate::read_all(&options.folder)?;
+    let provider: Arc<dyn SandboxProvider> =
+        Arc::new(DockerProvider::connect(DockerConfig::default()).await?);
+    let judge = Judge::new(Arc::clone(&provider), options.image, options.folder);
+    let start = Instant::now();
+    let judging = futures::future::join_all(candidates.iter().map(|candidate| judge.judge(candidate)));
+    let judgements = tokio::select! {
+        judgements = judging => judgements,
+        _ = tokio::signal::ctrl_c() => {
+            // The dropped rollouts left their sandboxes to the background; this waits until they are gone.
+            provider.aclose().await?;
+            return Ok(ExitCode::from(130));
+        }
+    };
+    let seconds = start.elapsed().as_secs_f64();
+    print!("{}", table::of(&judgements));
+
+    let left = left(&*provider, &judge.handles()).await?;
+    provider.aclose().await?;
+    let wrong = judgements
+        .iter()
+        .filter(|judgement| !judgement.is_right())
+        .count();
+    println!(
+        "\ntotal reward {:.1} of {} candidates in {seconds:.1} s",
+        total(&judgements),
+        judgements.len()
+    );
+    match wrong {
+        0 => println!("every reward is right"),
+        wrong => println!("wrong rewards: {wrong}"),
+    }
+    match left.as_slice() {
+        [] => println!("nothing is left on the engine"),
+        left => println!("left on the engine: {}", left.join(", ")),
+    }
+    Ok(if wrong == 0 && left.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn total(judgements: &[Judgement]) -> f64 {
+    judgements
+        .iter()
+        .filter_map(|judgement| judgement.reward.as_ref().ok())
+        .sum()
+}
+
+/// Asks the engine for each sandbox that was made; those that it still knows are left.
+async fn left(provider: &dyn SandboxProvider, handles: &[SandboxHandle]) -> Result<Vec<String>, Failure> {
+    let inspect = provider
+        .as_inspect()
+        .ok_or("the provider can't say what is left")?;
+    let mut left = Vec::new();
+    for handle in handles {
+        match inspect.inspect(handle).await {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Ok(_) => left.push(handle.sandbox_id().to_string()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(left)
+}
+
+struct Options {
+    image: String,
+    folder: PathBuf,
+}
+
+impl Options {
+    fn read() -> Result<Self, Failure> {
+        let variable = |name, default: &str| std::env::var(name).unwrap_or_else(|_| default.to_owned());
+        let mut options = Self {
+            image: variable("ROLLOUT_IMAGE", "gym-sandbox/debian:test"),
+            folder: variable(
+                "ROLLOUT_FOLDER",
+                concat!(env!("CARGO_MANIFEST_DIR"), "/examples/rollout"),
+            )
+            .into(),
+        };
+        let mut arguments = std::env::args().skip(1);
+        while let Some(option) = arguments.next() {
+            let value = arguments
+                .next()
+                .ok_or_else(|| format!("`{option}` needs a value"))?;
+            match option.as_str() {
+                "--image" => options.image = value,
+                "--folder" => options.folder = value.into(),
+                _ => return Err(format!("unknown option `{option}`; there are --image and --folder").into()),
+            }
+        }
+        Ok(options)
+    }
+}

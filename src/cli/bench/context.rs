@@ -1,0 +1,117 @@
+//! What the rows measure with: sandboxes that are there, reached in several ways.
+
+use std::process::Stdio;
+
+use gym_sandbox::docker::DockerRaw;
+use gym_sandbox::{AsyncSandbox, Error, ErrorKind, Operation, Result};
+use tokio::process::Command;
+
+use super::raw::{RawEngine, RawError};
+
+/// The sandboxes, and the ways to them.
+pub(in crate::cli) struct Context<'a> {
+    /// One with the preset `compat`.
+    pub(in crate::cli) compat: Target<'a>,
+    /// One with the preset `hardened`.
+    pub(in crate::cli) hardened: Target<'a>,
+    /// The same engine without the library.
+    pub(in crate::cli) raw: RawEngine,
+    /// The engine's address.
+    pub(in crate::cli) address: String,
+    /// Whether the docker CLI can be measured, too.
+    pub(in crate::cli) cli: DockerCli,
+}
+
+/// One sandbox.
+#[derive(Clone)]
+pub(in crate::cli) struct Target<'a> {
+    /// Through the library.
+    pub(in crate::cli) sandbox: &'a AsyncSandbox,
+    /// The container behind it.
+    pub(in crate::cli) container: String,
+}
+
+impl<'a> Target<'a> {
+    /// Of a sandbox that is started.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Internal`] where it is not.
+    pub(in crate::cli) fn of(sandbox: &'a AsyncSandbox) -> Result<Self> {
+        let container = sandbox
+            .handle()
+            .and_then(|handle| Some(handle.raw::<DockerRaw>()?.container_id.clone()))
+            .ok_or_else(|| {
+                Error::new(
+                    ErrorKind::Internal,
+                    Operation::Exec,
+                    "the sandbox has no container",
+                )
+            })?;
+        Ok(Self { sandbox, container })
+    }
+}
+
+/// Whether this machine has the docker CLI.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::cli) enum DockerCli {
+    /// It does.
+    Installed,
+    /// It does not, or it does not start.
+    Missing,
+}
+
+impl DockerCli {
+    /// Looks for it.
+    pub(in crate::cli) async fn find() -> Self {
+        match Command::new("docker")
+            .arg("--version")
+            .kill_on_drop(true)
+            .output()
+            .await
+        {
+            Ok(output) if output.status.success() => Self::Installed,
+            _ => Self::Missing,
+        }
+    }
+}
+
+impl Context<'_> {
+    /// Runs a program by the docker CLI; its output is read by nobody.
+    ///
+    /// # Errors
+    /// It did not start, or did not exit with 0.
+    pub(in crate::cli) async fn docker_exec(&self, container: &str, argv: &[&str]) -> Result<()> {
+        let status = Command::new("docker")
+            .args(["--host", &self.address, "exec", container])
+            .args(argv)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .status()
+            .await
+            .map_err(|error| {
+                Error::new(
+                    ErrorKind::Io,
+                    Operation::Exec,
+                    "the docker CLI could not be started",
+                )
+                .with_source(error)
+            })?;
+        succeeded(status.success(), "the docker CLI's exec did not succeed")
+    }
+}
+
+/// Nothing, or an error with this text.
+pub(in crate::cli) fn succeeded(success: bool, otherwise: &'static str) -> Result<()> {
+    if success {
+        Ok(())
+    } else {
+        Err(Error::new(ErrorKind::Internal, Operation::Exec, otherwise))
+    }
+}
+
+/// The command's error for one of the baseline.
+pub(in crate::cli) fn baseline_failed(operation: Operation, error: RawError) -> Error {
+    Error::new(ErrorKind::Unavailable, operation, "the baseline failed").with_source(error)
+}

@@ -1,0 +1,14 @@
+//! Measures the library against the same raw engine calls. Each row alternates its methods in one process, so that
+//! only their ratio is judged and never the machine.
+
+pub(super) mod context;
+mod machine;
+pub(super) mod memory;
+pub(super) mod raw;
+pub(super) mod report;
+pub(super) mod rows;
+pub(super) mod sample;
+pub(super) mod stats;
+mod work;
+
+pub(super) use machine::Machine;

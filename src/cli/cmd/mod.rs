@@ -1,0 +1,9 @@
+//! One file a command: what it does with the library, once its arguments are resolved.
+
+pub(super) mod bench;
+pub(super) mod cp;
+pub(super) mod create;
+pub(super) mod doctor;
+pub(super) mod exec;
+pub(super) mod remove;
+pub(super) mod run;

@@ -1,0 +1,264 @@
+//! From what was typed to what is to be done. Refuses, by name, what this build cannot do. Does no engine I/O.
+
+mod copy;
+mod program;
+mod sandbox;
+
+use std::path::PathBuf;
+
+use gym_sandbox::docker::DockerConfig;
+use gym_sandbox::{Error, ErrorKind, ExecOptions, Operation, Result, SandboxSpec};
+
+use super::args::{Args, BenchArgs, CommandArgs, ExecArgs, GlobalArgs, ProviderArg, RunArgs};
+use super::output::Format;
+use super::session::Afterwards;
+use super::units::Variable;
+
+/// What is to be done.
+#[derive(Debug)]
+pub(super) enum Action {
+    /// Run one command in a sandbox of its own.
+    Run(Box<RunRequest>),
+    /// Make a sandbox that stays.
+    Create(Box<CreateRequest>),
+    /// Run a command in a sandbox that is there.
+    Exec(Box<ExecRequest>),
+    /// Copy files.
+    Copy(Box<CopyRequest>),
+    /// Remove sandboxes.
+    Remove(RemoveRequest),
+    /// Look at the engine.
+    Doctor(DoctorRequest),
+    /// Measure.
+    Bench(BenchRequest),
+}
+
+/// One command in a sandbox of its own.
+#[derive(Debug)]
+pub(super) struct RunRequest {
+    pub(super) sandbox: SandboxRequest,
+    pub(super) program: ProgramRequest,
+    pub(super) downloads: Vec<Download>,
+    pub(super) afterwards: Afterwards,
+    pub(super) format: Format,
+}
+
+/// A sandbox that stays.
+#[derive(Debug)]
+pub(super) struct CreateRequest {
+    pub(super) sandbox: SandboxRequest,
+    pub(super) format: Format,
+}
+
+/// A command in a sandbox that is there.
+#[derive(Debug)]
+pub(super) struct ExecRequest {
+    pub(super) config: DockerConfig,
+    pub(super) id: String,
+    pub(super) program: ProgramRequest,
+    pub(super) format: Format,
+}
+
+pub(super) use copy::{CopyEnd, CopyRequest};
+
+/// Sandboxes to remove.
+#[derive(Debug)]
+pub(super) struct RemoveRequest {
+    pub(super) config: DockerConfig,
+    pub(super) ids: Vec<String>,
+    pub(super) format: Format,
+}
+
+/// A sandbox and what is copied into it.
+#[derive(Debug)]
+pub(super) struct SandboxRequest {
+    pub(super) config: DockerConfig,
+    pub(super) spec: SandboxSpec,
+    pub(super) uploads: Vec<Upload>,
+}
+
+/// A command and where its standard input comes from.
+#[derive(Debug)]
+pub(super) struct ProgramRequest {
+    pub(super) options: ExecOptions,
+    pub(super) input: Input,
+}
+
+/// Where a command's standard input comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Input {
+    /// It has none.
+    Empty,
+    /// It is this process's own.
+    Process,
+}
+
+/// A copy into the sandbox.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Upload {
+    pub(super) local: PathBuf,
+    pub(super) remote: String,
+}
+
+/// A copy out of the sandbox.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Download {
+    pub(super) remote: String,
+    pub(super) local: PathBuf,
+}
+
+/// A look at the engine.
+#[derive(Debug)]
+pub(super) struct DoctorRequest {
+    pub(super) config: DockerConfig,
+    pub(super) format: Format,
+}
+
+/// A measurement.
+#[derive(Debug)]
+pub(super) struct BenchRequest {
+    pub(super) config: DockerConfig,
+    pub(super) image: String,
+    pub(super) filter: Option<String>,
+    pub(super) effort: Effort,
+    pub(super) format: Format,
+}
+
+/// How many samples are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effort {
+    /// As many as a verdict needs.
+    Full,
+    /// A few, to see that it works.
+    Quick,
+    /// As many as a verdict needs, also of rows that take minutes each.
+    Long,
+}
+
+/// Makes the request.
+///
+/// # Errors
+/// [`ErrorKind::InvalidArgument`] or [`ErrorKind::Unsupported`] naming the option.
+pub(super) fn resolve(args: Args) -> Result<Action> {
+    let Args { global, command } = args;
+    if matches!(global.provider, ProviderArg::Local) {
+        return Err(missing(
+            "--provider local needs the local provider",
+            "use `--provider docker`",
+        ));
+    }
+    let config = engine_config(&global);
+    let format = if global.json { Format::Json } else { Format::Text };
+    Ok(match command {
+        CommandArgs::Run(args) => Action::Run(Box::new(run_request(*args, config, format)?)),
+        CommandArgs::Create(args) => {
+            let sandbox = sandbox::request(*args, config)?;
+            Action::Create(Box::new(CreateRequest { sandbox, format }))
+        }
+        CommandArgs::Exec(args) => Action::Exec(Box::new(exec_request(args, config, format)?)),
+        CommandArgs::Cp(args) => Action::Copy(Box::new(copy::request(args, config, format)?)),
+        CommandArgs::Rm(args) => Action::Remove(RemoveRequest {
+            config,
+            ids: args.ids,
+            format,
+        }),
+        CommandArgs::Doctor => Action::Doctor(DoctorRequest { config, format }),
+        CommandArgs::Bench(BenchArgs {
+            rows,
+            quick,
+            long,
+            image,
+        }) => Action::Bench(BenchRequest {
+            config,
+            image,
+            filter: rows,
+            effort: match (quick, long) {
+                (true, _) => Effort::Quick,
+                (false, true) => Effort::Long,
+                (false, false) => Effort::Full,
+            },
+            format,
+        }),
+    })
+}
+
+fn engine_config(global: &GlobalArgs) -> DockerConfig {
+    let mut config = DockerConfig::default();
+    config.host.clone_from(&global.host);
+    config
+}
+
+fn run_request(args: RunArgs, config: DockerConfig, format: Format) -> Result<RunRequest> {
+    let download = |transfer: super::units::Transfer| Download {
+        remote: transfer.source,
+        local: transfer.target.into(),
+    };
+    Ok(RunRequest {
+        program: program::request(args.program)?,
+        sandbox: sandbox::request(args.sandbox, config)?,
+        downloads: args.download.into_iter().map(download).collect(),
+        afterwards: if args.keep {
+            Afterwards::Keep
+        } else {
+            Afterwards::Remove
+        },
+        format,
+    })
+}
+
+fn exec_request(args: ExecArgs, config: DockerConfig, format: Format) -> Result<ExecRequest> {
+    let mut program = program::request(args.program)?;
+    if let Some(workdir) = args.workdir {
+        program.options = program.options.with_cwd(workdir);
+    }
+    program.options.env.extend(variables(&args.env)?);
+    Ok(ExecRequest {
+        config,
+        id: args.id,
+        program,
+        format,
+    })
+}
+
+/// The variables that were given, in order; those that this process was to have and has not are left out.
+fn variables(given: &[String]) -> Result<Vec<(String, String)>> {
+    let mut variables = Vec::with_capacity(given.len());
+    for text in given {
+        let variable: Variable = text
+            .parse()
+            .map_err(|problem: String| Error::invalid(Operation::Configure, format!("--env: {problem}")))?;
+        if let Some(value) = value_of(&variable)? {
+            variables.push((variable.name, value));
+        }
+    }
+    Ok(variables)
+}
+
+fn value_of(variable: &Variable) -> Result<Option<String>> {
+    if let Some(value) = &variable.value {
+        return Ok(Some(value.clone()));
+    }
+    match std::env::var(&variable.name) {
+        Ok(value) => Ok(Some(value)),
+        Err(std::env::VarError::NotPresent) => Ok(None),
+        Err(std::env::VarError::NotUnicode(_)) => Err(Error::invalid(
+            Operation::Configure,
+            format!(
+                "the value of this process's variable `{}` is not UTF-8",
+                variable.name
+            ),
+        )),
+    }
+}
+
+fn missing(what: &str, instead: &'static str) -> Error {
+    Error::new(
+        ErrorKind::Unsupported,
+        Operation::Configure,
+        format!("{what}, which this build does not have"),
+    )
+    .with_hint(instead)
+}
+
+#[cfg(test)]
+mod tests;

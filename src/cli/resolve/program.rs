@@ -1,0 +1,33 @@
+//! What to run: the command, its limits and its input.
+
+use gym_sandbox::{Command, ExecOptions, ExecTimeout, Result};
+
+use super::super::args::{ExecPathArg, ProgramArgs};
+use super::super::units::TimeLimit;
+use super::{Input, ProgramRequest, missing};
+
+pub(super) fn request(args: ProgramArgs) -> Result<ProgramRequest> {
+    if matches!(args.exec_path, ExecPathArg::Agent) {
+        return Err(missing(
+            "--exec-path agent needs the resident agent",
+            "use `--exec-path engine`, or leave it out",
+        ));
+    }
+    let command = match args.what.shell {
+        Some(line) => Command::Shell(line),
+        None => Command::Argv(args.what.command),
+    };
+    let timeout = match args.timeout {
+        None => ExecTimeout::Default,
+        Some(TimeLimit::Never) => ExecTimeout::Never,
+        Some(TimeLimit::After(limit)) => ExecTimeout::After(limit),
+    };
+    let mut options = ExecOptions::new(command).with_timeout(timeout);
+    if let Some(user) = args.user {
+        options = options.with_user(user);
+    }
+    Ok(ProgramRequest {
+        options,
+        input: if args.stdin { Input::Process } else { Input::Empty },
+    })
+}

@@ -1,0 +1,73 @@
+//! What a sandbox should be: the neutral spec, and what goes to the Docker provider.
+
+use gym_sandbox::docker::{CreateConfig, DockerConfig, Preset, PullPolicy};
+use gym_sandbox::{Error, Operation, Result, SandboxResources, SandboxSpec};
+
+use super::super::args::{PresetArg, PullArg, SandboxArgs};
+use super::super::units::{ByteSize, Transfer};
+use super::{SandboxRequest, Upload, variables};
+
+pub(super) fn request(args: SandboxArgs, mut config: DockerConfig) -> Result<SandboxRequest> {
+    create_config(&args, &mut config.create);
+    let upload = |transfer: Transfer| Upload {
+        local: transfer.source.into(),
+        remote: transfer.target,
+    };
+    Ok(SandboxRequest {
+        config,
+        spec: spec(&args)?,
+        uploads: args.upload.into_iter().map(upload).collect(),
+    })
+}
+
+fn create_config(args: &SandboxArgs, config: &mut CreateConfig) {
+    config.network.clone_from(&args.network);
+    config.pids_limit = args.pids;
+    if let Some(preset) = args.preset {
+        config.preset = match preset {
+            PresetArg::Compat => Preset::Compat,
+            PresetArg::Hardened => Preset::Hardened,
+        };
+    }
+    if let Some(pull) = args.pull {
+        config.pull_policy = match pull {
+            PullArg::Missing => PullPolicy::Missing,
+            PullArg::Always => PullPolicy::Always,
+            PullArg::Never => PullPolicy::Never,
+        };
+    }
+}
+
+fn spec(args: &SandboxArgs) -> Result<SandboxSpec> {
+    let image = args.image.as_deref().ok_or_else(|| {
+        Error::invalid(Operation::Configure, "no image is given").with_hint("name one with `--image REF`")
+    })?;
+    let mut spec = SandboxSpec::new(image)
+        .with_ports(args.port.iter().copied())?
+        .with_resources(resources(args.cpus, args.memory)?);
+    if let Some(workdir) = &args.workdir {
+        spec = spec.with_workdir(workdir);
+    }
+    for (name, value) in variables(&args.env)? {
+        spec = spec.with_env(name, value);
+    }
+    Ok(spec)
+}
+
+fn resources(cpus: Option<f64>, memory: Option<ByteSize>) -> Result<SandboxResources> {
+    let mut resources = SandboxResources::default();
+    if let Some(cpus) = cpus {
+        resources = resources.with_cpu(cpus);
+    }
+    if let Some(memory) = memory {
+        let mebibytes = memory.mebibytes().ok_or_else(|| {
+            Error::invalid(
+                Operation::Configure,
+                format!("--memory of {} bytes is not a whole number of MiB", memory.0),
+            )
+            .with_hint("give a size in `m` or `g`, as in `512m`")
+        })?;
+        resources = resources.with_memory_mib(mebibytes);
+    }
+    Ok(resources)
+}

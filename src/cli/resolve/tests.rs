@@ -1,0 +1,191 @@
+//! From typed words to requests.
+
+use std::time::Duration;
+
+use super::super::args::parse_from;
+use gym_sandbox::docker::{Preset, PullPolicy};
+use gym_sandbox::{Command, ExecTimeout, SandboxResources};
+
+use super::*;
+
+fn typed(arguments: &[&str]) -> Result<Action> {
+    resolve(parse_from(&[&["gym-sandbox"], arguments].concat()))
+}
+
+fn run(arguments: &[&str]) -> RunRequest {
+    match typed(arguments) {
+        Ok(Action::Run(request)) => *request,
+        other => panic!("not a run: {other:?}"),
+    }
+}
+
+#[test]
+fn a_plain_run_has_the_library_s_defaults() {
+    let request = run(&["run", "--image", "i", "--", "true"]);
+    assert_eq!(request.sandbox.config, DockerConfig::default());
+    assert_eq!(request.sandbox.spec, SandboxSpec::new("i"));
+    assert_eq!(request.program.options.command, Command::from(["true"]));
+    assert_eq!(request.program.options.timeout, ExecTimeout::Default);
+    assert_eq!(request.program.input, Input::Empty);
+    assert_eq!(request.afterwards, Afterwards::Remove);
+    assert_eq!(request.format, Format::Text);
+}
+
+#[test]
+fn every_option_of_a_run_arrives() {
+    let request = run(&[
+        "--host",
+        "unix:///x",
+        "--json",
+        "run",
+        "--image",
+        "i",
+        "--env",
+        "A=1",
+        "--env",
+        "NOT_SET_ANYWHERE",
+        "--workdir",
+        "/w",
+        "--user",
+        "u:g",
+        "--timeout",
+        "1m30s",
+        "--cpus",
+        "0.5",
+        "--memory",
+        "512m",
+        "--pids",
+        "9",
+        "--network",
+        "none",
+        "--preset",
+        "hardened",
+        "--upload",
+        "a:/b",
+        "--download",
+        "/c:d",
+        "--port",
+        "80",
+        "--port",
+        "81",
+        "--pull",
+        "never",
+        "--stdin",
+        "--exec-path",
+        "engine",
+        "--keep",
+        "--shell",
+        "echo x",
+    ]);
+    assert_eq!(request.sandbox.config.host.as_deref(), Some("unix:///x"));
+    assert_eq!(request.sandbox.config.create.network.as_deref(), Some("none"));
+    assert_eq!(request.sandbox.config.create.pids_limit, Some(9));
+    assert_eq!(request.sandbox.config.create.preset, Preset::Hardened);
+    assert_eq!(request.sandbox.config.create.pull_policy, PullPolicy::Never);
+    let expected = SandboxSpec::new("i")
+        .with_env("A", "1")
+        .with_workdir("/w")
+        .with_resources(SandboxResources::default().with_cpu(0.5).with_memory_mib(512))
+        .with_ports([80, 81])
+        .unwrap();
+    assert_eq!(request.sandbox.spec, expected);
+    assert_eq!(
+        request.program.options.command,
+        Command::Shell("echo x".to_owned())
+    );
+    assert_eq!(request.program.options.user, Some("u:g".into()));
+    assert_eq!(
+        request.program.options.timeout,
+        ExecTimeout::After(Duration::from_secs(90))
+    );
+    assert_eq!(request.program.input, Input::Process);
+    assert_eq!(
+        request.sandbox.uploads,
+        [Upload {
+            local: "a".into(),
+            remote: "/b".into()
+        }]
+    );
+    assert_eq!(
+        request.downloads,
+        [Download {
+            remote: "/c".into(),
+            local: "d".into()
+        }]
+    );
+    assert_eq!(request.afterwards, Afterwards::Keep);
+    assert_eq!(request.format, Format::Json);
+}
+
+#[test]
+fn what_this_build_lacks_is_refused_by_name() {
+    for (arguments, name) in [
+        (&["--provider", "local", "doctor"][..], "--provider local"),
+        (
+            &["run", "--image", "i", "--exec-path", "agent", "--", "x"],
+            "--exec-path agent",
+        ),
+    ] {
+        let error = typed(arguments).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        assert!(error.to_string().contains(name), "{error}");
+        assert!(error.hint().is_some());
+    }
+}
+
+#[test]
+fn what_can_t_be_honoured_exactly_is_refused() {
+    for arguments in [
+        &["run", "--", "x"][..],
+        &["run", "--image", "i", "--memory", "1000k", "--", "x"],
+        &["run", "--image", "i", "--port", "80", "--port", "80", "--", "x"],
+    ] {
+        assert_eq!(
+            typed(arguments).unwrap_err().kind(),
+            ErrorKind::InvalidArgument,
+            "{arguments:?}"
+        );
+    }
+}
+
+#[test]
+fn an_exec_has_its_own_directory_and_variables() {
+    let Ok(Action::Exec(request)) = typed(&[
+        "exec",
+        "some-id",
+        "--env",
+        "A=1",
+        "--workdir",
+        "/w",
+        "--user",
+        "7",
+        "--json",
+        "--",
+        "env",
+        "-i",
+    ]) else {
+        panic!("not an exec");
+    };
+    assert_eq!(request.id, "some-id");
+    assert_eq!(request.program.options.command, Command::from(["env", "-i"]));
+    assert_eq!(request.program.options.cwd.as_deref(), Some("/w"));
+    assert_eq!(
+        request.program.options.env,
+        [("A".to_owned(), "1".to_owned())].into()
+    );
+    assert_eq!(request.program.options.user, Some("7".into()));
+    assert_eq!(request.format, Format::Json);
+}
+
+#[test]
+fn create_takes_the_options_of_a_sandbox_and_rm_takes_ids() {
+    let Ok(Action::Create(request)) = typed(&["create", "--image", "i", "--network", "none"]) else {
+        panic!("not a create");
+    };
+    assert_eq!(request.sandbox.spec, SandboxSpec::new("i"));
+    assert_eq!(request.sandbox.config.create.network.as_deref(), Some("none"));
+    let Ok(Action::Remove(request)) = typed(&["rm", "a", "b"]) else {
+        panic!("not a removal");
+    };
+    assert_eq!(request.ids, ["a", "b"]);
+}

@@ -1,0 +1,109 @@
+//! Using a sandbox by its id from another process than the one that made it (contract K8, K9, D23).
+
+use bollard::models::ContainerInspectResponse;
+
+use crate::error::{Error, ErrorKind, Operation, Result, SandboxReason};
+use crate::provider::SandboxHandle;
+use crate::spec::{Ports, SandboxId, SandboxStatus};
+
+use super::owner::LABEL;
+use super::status::{Looked, status_of};
+use super::{DockerProvider, DockerRaw, PROVIDER, shell};
+
+impl DockerProvider {
+    /// Gives a handle of a running or paused sandbox that this library made, by its name or the id of its container.
+    ///
+    /// The shell is looked for again; in a paused sandbox, where nothing can be tried, it is taken to be `sh`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] when there is none; [`ErrorKind::Sandbox`] when it is not running;
+    /// [`ErrorKind::InvalidArgument`] for a container that is not one of this library's.
+    ///
+    /// # Cancel safety
+    /// Nothing is changed.
+    pub async fn attach(&self, id: &str) -> Result<SandboxHandle> {
+        let inspected = self.find_sandbox(id, Operation::Attach).await?;
+        let name = SandboxId::new(inspected.name.as_deref().unwrap_or(id).trim_start_matches('/'))?;
+        let status = status_of(inspected.state.as_ref());
+        if !matches!(status, SandboxStatus::Running | SandboxStatus::Paused) {
+            return Err(Error::new(
+                ErrorKind::Sandbox(SandboxReason::NotRunning),
+                Operation::Attach,
+                format!("the sandbox is {status}"),
+            )
+            .with_sandbox(&name)
+            .with_hint("only a running or paused sandbox can be used; remove it and create another one"));
+        }
+        let container_id = inspected.id.clone().unwrap_or_else(|| id.to_owned());
+        let shell = match (&self.config().exec.exec_shell, status) {
+            (Some(shell), _) => Some(shell.clone()),
+            (None, SandboxStatus::Paused) => Some("sh".to_owned()),
+            (None, _) => shell::find(self, &container_id).await?,
+        };
+        let ports = exposed_ports(&inspected)?;
+        Ok(SandboxHandle::new(name, PROVIDER)
+            .with_ports(ports)
+            .with_raw(DockerRaw { container_id, shell }))
+    }
+
+    /// Removes a sandbox that this library made, in whatever state it is. Says whether it was there.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`] for a container that is not one of this library's; otherwise as
+    /// [`close`](crate::SandboxProvider::close).
+    ///
+    /// # Cancel safety
+    /// Dropping the future may leave the sandbox; call it again.
+    pub async fn remove(&self, id: &str) -> Result<bool> {
+        let container_id = match self.find_sandbox(id, Operation::Close).await {
+            Ok(inspected) => inspected.id.unwrap_or_else(|| id.to_owned()),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        self.remove_if_present(&container_id).await
+    }
+
+    async fn find_sandbox(&self, id: &str, operation: Operation) -> Result<ContainerInspectResponse> {
+        let id = SandboxId::new(id)?;
+        let looked = self.look(id.as_str()).await.map_err(|failure| {
+            failure
+                .into_error(
+                    operation,
+                    "the engine did not describe the sandbox",
+                    ErrorKind::Internal,
+                )
+                .with_sandbox(&id)
+        })?;
+        let Looked::There(inspected) = looked else {
+            return Err(
+                Error::new(ErrorKind::NotFound, operation, "there is no such sandbox").with_sandbox(&id),
+            );
+        };
+        let labels = inspected
+            .config
+            .as_ref()
+            .and_then(|config| config.labels.as_ref());
+        if labels.is_some_and(|labels| labels.contains_key(LABEL)) {
+            return Ok(*inspected);
+        }
+        Err(
+            Error::invalid(operation, "the container was not made by this library")
+                .with_sandbox(&id)
+                .with_hint("only containers with the label `gym-sandbox` are touched"),
+        )
+    }
+}
+
+fn exposed_ports(inspected: &ContainerInspectResponse) -> Result<Ports> {
+    let bindings = inspected
+        .host_config
+        .as_ref()
+        .and_then(|config| config.port_bindings.as_ref());
+    let mut ports: Vec<u16> = bindings
+        .into_iter()
+        .flat_map(|bindings| bindings.keys())
+        .filter_map(|port| port.strip_suffix("/tcp")?.parse().ok())
+        .collect();
+    ports.sort_unstable();
+    Ports::new(ports)
+}

@@ -1,0 +1,273 @@
+//! Where the two output streams of a command go: kept up to a cap, or handed to a reader who took the stream.
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bollard::container::LogOutput;
+use bytes::Bytes;
+use futures::{StreamExt, stream};
+use tokio::io::AsyncRead;
+use tokio::sync::mpsc;
+use tokio_util::io::StreamReader;
+
+use crate::spec::{Capture, CapturedOutput};
+
+/// Chunks that may wait for the reader of a taken stream; then the command waits, too.
+const CHUNKS: usize = 16;
+
+/// How much is kept of what the engine says of a command that never started.
+const ENGINE_TEXT_BYTES: usize = 16 * 1024;
+
+/// Both output streams of one command. Nothing is shared between them: each has its own sink and its own decoder.
+#[derive(Debug, Clone)]
+pub(super) struct Outputs {
+    pub(super) stdout: Sink,
+    pub(super) stderr: Sink,
+    speaker: Arc<Mutex<Speaker>>,
+}
+
+/// Who writes the output. The engine says on a command's standard output why it could not be started (engine-facts
+/// S6); who has taken the stream must not get that for the command's own words (contract D5).
+#[derive(Debug)]
+enum Speaker {
+    /// The command, or nobody reads along: then the result decides at the end.
+    Command,
+    /// Not known before the engine is asked, which is done when the first chunk comes.
+    Unknown,
+    /// The engine: these are its words.
+    Engine(Vec<u8>),
+}
+
+/// A chunk that must wait until the reader of a taken stream has room.
+pub(super) struct Pending {
+    reader: mpsc::Sender<Bytes>,
+    chunk: Bytes,
+}
+
+impl Outputs {
+    /// For a command of which only the result is wanted.
+    pub(super) fn capturing(cap_bytes: usize) -> Self {
+        Self::new(cap_bytes, Speaker::Command)
+    }
+
+    /// For a command whose streams may be taken while it runs.
+    pub(super) fn of_session(cap_bytes: usize) -> Self {
+        Self::new(cap_bytes, Speaker::Unknown)
+    }
+
+    fn new(cap_bytes: usize, speaker: Speaker) -> Self {
+        let speaker = Arc::new(Mutex::new(speaker));
+        Self {
+            stdout: Sink::new(cap_bytes),
+            stderr: Sink::new(cap_bytes),
+            speaker,
+        }
+    }
+
+    /// Says whether the engine has to be asked who speaks, before a chunk is pushed.
+    pub(super) fn speaker_is_unknown(&self) -> bool {
+        matches!(*self.speaker(), Speaker::Unknown)
+    }
+
+    /// The command runs, or has run: the output is its own.
+    pub(super) fn the_command_speaks(&self) {
+        *self.speaker() = Speaker::Command;
+    }
+
+    /// The command never started: the output is the engine's.
+    pub(super) fn the_engine_speaks(&self) {
+        *self.speaker() = Speaker::Engine(Vec::new());
+    }
+
+    /// What the engine said of a command that never started. None where that was not asked for.
+    pub(super) fn engine_text(&self) -> Option<String> {
+        match &*self.speaker() {
+            Speaker::Engine(text) => Some(String::from_utf8_lossy(text).into_owned()),
+            Speaker::Command | Speaker::Unknown => None,
+        }
+    }
+
+    fn speaker(&self) -> MutexGuard<'_, Speaker> {
+        // Every change of it is one assignment or an append, so a panic can't have left half of one.
+        self.speaker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes in a chunk; gives back what must wait.
+    pub(super) fn push(&self, chunk: LogOutput) -> Option<Pending> {
+        if let Speaker::Engine(text) = &mut *self.speaker() {
+            let room = ENGINE_TEXT_BYTES.saturating_sub(text.len());
+            text.extend(chunk.into_bytes().iter().take(room));
+            return None;
+        }
+        match chunk {
+            LogOutput::StdErr { message } => self.stderr.push(message),
+            LogOutput::StdOut { message } | LogOutput::Console { message } => self.stdout.push(message),
+            LogOutput::StdIn { .. } => None,
+        }
+    }
+
+    /// Ends both streams for their readers and gives what was kept of those that were not taken.
+    pub(super) fn finish(&self) -> (CapturedOutput, CapturedOutput) {
+        (self.stdout.finish(), self.stderr.finish())
+    }
+}
+
+/// Hands a waiting chunk over. Dropping the future keeps it waiting. A reader that is gone loses its output; the
+/// command goes on.
+pub(super) async fn deliver(pending: &mut Option<Pending>) {
+    let Some(waiting) = pending.as_ref() else {
+        return std::future::pending().await;
+    };
+    let room = waiting.reader.clone().reserve_owned().await;
+    if let (Some(waiting), Ok(room)) = (pending.take(), room) {
+        room.send(waiting.chunk);
+    }
+}
+
+/// The destination of one stream. Clones share it.
+#[derive(Debug, Clone)]
+pub(super) struct Sink(Arc<Mutex<State>>);
+
+#[derive(Debug)]
+enum State {
+    Kept(Capture),
+    Taken(mpsc::Sender<Bytes>),
+    Finished(CapturedOutput),
+}
+
+impl Sink {
+    fn new(cap_bytes: usize) -> Self {
+        Self(Arc::new(Mutex::new(State::Kept(Capture::new(cap_bytes)))))
+    }
+
+    fn push(&self, chunk: Bytes) -> Option<Pending> {
+        match &mut *self.state() {
+            State::Kept(capture) => {
+                capture.push(&chunk);
+                None
+            }
+            State::Taken(reader) => Some(Pending {
+                reader: reader.clone(),
+                chunk,
+            }),
+            State::Finished(_) => None,
+        }
+    }
+
+    /// Hands the stream to a reader, which first gets what was kept until now. None when it was taken before.
+    pub(super) fn take(&self) -> Option<Box<dyn AsyncRead + Send + Unpin>> {
+        let mut state = self.state();
+        let (kept, rest) = match &*state {
+            State::Taken(_) => return None,
+            State::Kept(_) => {
+                let (sender, receiver) = mpsc::channel(CHUNKS);
+                let State::Kept(capture) = std::mem::replace(&mut *state, State::Taken(sender)) else {
+                    return None;
+                };
+                (capture.finish(), Some(receiver))
+            }
+            State::Finished(kept) => {
+                let kept = kept.clone();
+                *state = State::Finished(CapturedOutput::default());
+                (kept, None)
+            }
+        };
+        let first = stream::iter([kept.head().clone(), kept.tail().clone()].map(Ok::<_, io::Error>));
+        let then = stream::unfold(rest, |receiver| async {
+            let mut receiver = receiver?;
+            let chunk = receiver.recv().await?;
+            Some((Ok(chunk), Some(receiver)))
+        });
+        Some(Box::new(StreamReader::new(Box::pin(first.chain(then)))))
+    }
+
+    fn finish(&self) -> CapturedOutput {
+        let mut state = self.state();
+        let finished = match std::mem::replace(&mut *state, State::Finished(CapturedOutput::default())) {
+            State::Kept(capture) => capture.finish(),
+            // Dropping the sender is the end of the stream for its reader.
+            State::Taken(_) => CapturedOutput::default(),
+            State::Finished(kept) => kept,
+        };
+        *state = State::Finished(finished.clone());
+        finished
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Every change of the state is one assignment, so a panic can't have left half of one.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt;
+
+    use super::*;
+
+    fn chunk(text: &'static str) -> LogOutput {
+        LogOutput::StdOut {
+            message: Bytes::from_static(text.as_bytes()),
+        }
+    }
+
+    #[tokio::test]
+    async fn the_words_of_the_engine_reach_no_reader() {
+        let outputs = Outputs::of_session(1024);
+        assert!(outputs.speaker_is_unknown());
+        let mut reader = outputs.stdout.take().unwrap();
+        outputs.the_engine_speaks();
+        assert!(outputs.push(chunk("exec failed: no such file")).is_none());
+        assert_eq!(
+            outputs.engine_text().as_deref(),
+            Some("exec failed: no such file")
+        );
+        outputs.finish();
+        let mut read = String::new();
+        reader.read_to_string(&mut read).await.unwrap();
+        assert_eq!(read, "");
+    }
+
+    #[tokio::test]
+    async fn a_taken_stream_begins_with_what_was_kept_and_ends_with_the_command() {
+        let outputs = Outputs::capturing(1024);
+        assert!(outputs.push(chunk("one ")).is_none());
+        let mut reader = outputs.stdout.take().unwrap();
+        assert!(outputs.stdout.take().is_none());
+        let mut pending = outputs.push(chunk("two"));
+        deliver(&mut pending).await;
+        assert!(pending.is_none());
+        let (stdout, stderr) = outputs.finish();
+        assert_eq!((stdout.total_bytes(), stderr.total_bytes()), (0, 0));
+        let mut text = String::new();
+        reader.read_to_string(&mut text).await.unwrap();
+        assert_eq!(text, "one two");
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_is_gone_does_not_hold_the_command() {
+        let outputs = Outputs::capturing(1024);
+        drop(outputs.stdout.take());
+        for _ in 0..100 {
+            let mut pending = outputs.push(chunk("x"));
+            deliver(&mut pending).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_stream_can_be_taken_after_the_end() {
+        let outputs = Outputs::capturing(1024);
+        assert!(outputs.push(chunk("late")).is_none());
+        let (stdout, _) = outputs.finish();
+        assert_eq!(stdout.text(), "late");
+        let mut text = String::new();
+        outputs
+            .stdout
+            .take()
+            .unwrap()
+            .read_to_string(&mut text)
+            .await
+            .unwrap();
+        assert_eq!(text, "late");
+    }
+}

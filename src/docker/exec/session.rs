@@ -1,0 +1,206 @@
+//! A running command whose streams the caller handles (contract D31).
+
+use std::fmt;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::io::AsyncRead;
+use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
+
+use crate::error::{Error, ErrorKind, Operation, Result};
+use crate::provider::{ExecSession, SandboxHandle, SpawnProvider};
+use crate::spec::{ExecOptions, ExecResult, SandboxId};
+
+use super::super::{DockerProvider, DockerRaw, PROVIDER};
+use super::guard::KillTarget;
+use super::kill::{self, KillReport};
+use super::output::Outputs;
+
+/// How long the result of a killed command may take.
+const AFTER_KILL: Duration = Duration::from_secs(15);
+
+#[async_trait]
+impl SpawnProvider for DockerProvider {
+    async fn spawn(&self, handle: &SandboxHandle, options: ExecOptions) -> Result<Box<dyn ExecSession>> {
+        let raw = handle.raw_for::<DockerRaw>(PROVIDER, Operation::Spawn)?;
+        self.spawn_command(handle.sandbox_id(), raw, options).await
+    }
+}
+
+/// A command that a task of its own reads to its end.
+pub(super) struct DockerExec {
+    pub(super) provider: DockerProvider,
+    pub(super) sandbox_id: SandboxId,
+    pub(super) target: KillTarget,
+    pub(super) outputs: Outputs,
+    pub(super) outcome: Outcome,
+    /// The task ends with the session; what it then leaves running is killed by its guard.
+    pub(super) task: Option<AbortHandle>,
+    pub(super) killed: Option<KillReport>,
+}
+
+/// What came of the command, as far as it is known.
+pub(super) enum Outcome {
+    Running(oneshot::Receiver<Result<ExecResult>>),
+    Ended(Box<ExecResult>),
+    /// The error was handed out already.
+    Failed,
+}
+
+impl DockerExec {
+    async fn result(&mut self) -> Result<ExecResult> {
+        let result = match &mut self.outcome {
+            Outcome::Ended(result) => return Ok((**result).clone()),
+            Outcome::Failed => Err(self.lost("the command failed before")),
+            Outcome::Running(receiver) => match receiver.await {
+                Ok(result) => result,
+                Err(_) => Err(self.lost("the task that reads the command has ended")),
+            },
+        };
+        match result {
+            Ok(mut result) => {
+                if let Some(report) = self.killed {
+                    result.killed = Some(report.killed);
+                    result.survivors = Some(report.survivors);
+                }
+                self.outcome = Outcome::Ended(Box::new(result.clone()));
+                Ok(result)
+            }
+            Err(error) => {
+                self.outcome = Outcome::Failed;
+                Err(error.with_sandbox(&self.sandbox_id))
+            }
+        }
+    }
+
+    fn lost(&self, why: &'static str) -> Error {
+        Error::new(ErrorKind::Internal, Operation::Spawn, why).with_sandbox(&self.sandbox_id)
+    }
+
+    /// Takes note of a result that is there, without waiting.
+    fn has_ended(&mut self) -> bool {
+        if let Outcome::Running(receiver) = &mut self.outcome {
+            match receiver.try_recv() {
+                Ok(Ok(result)) => self.outcome = Outcome::Ended(Box::new(result)),
+                Ok(Err(_)) | Err(oneshot::error::TryRecvError::Closed) => self.outcome = Outcome::Failed,
+                Err(oneshot::error::TryRecvError::Empty) => return false,
+            }
+        }
+        true
+    }
+
+    fn no_shell(&self, what: &str) -> Error {
+        Error::unsupported(
+            Operation::Spawn,
+            PROVIDER,
+            &format!("{what} in a sandbox that has no shell or does not run"),
+        )
+        .with_sandbox(&self.sandbox_id)
+        .with_hint("the engine has no call for it, and it is done by a shell inside the sandbox; remove the sandbox instead")
+    }
+}
+
+#[async_trait]
+impl ExecSession for DockerExec {
+    fn take_stdout(&mut self) -> Option<Box<dyn AsyncRead + Send + Unpin>> {
+        self.outputs.stdout.take()
+    }
+
+    fn take_stderr(&mut self) -> Option<Box<dyn AsyncRead + Send + Unpin>> {
+        self.outputs.stderr.take()
+    }
+
+    async fn signal(&mut self, name: &str) -> Result<()> {
+        let signal = signal_name(name)?;
+        let ended = || {
+            Error::new(
+                ErrorKind::NotFound,
+                Operation::Spawn,
+                "the command has ended, there is nothing to signal",
+            )
+        };
+        if self.has_ended() {
+            return Err(ended().with_sandbox(&self.sandbox_id));
+        }
+        match kill::signal_tree(&self.provider, &self.target, signal).await {
+            Some(report) if report.killed > 0 => Ok(()),
+            Some(_) => Err(ended().with_sandbox(&self.sandbox_id)),
+            None => Err(self.no_shell("signals")),
+        }
+    }
+
+    async fn wait(&mut self) -> Result<ExecResult> {
+        self.result().await
+    }
+
+    async fn kill(&mut self) -> Result<ExecResult> {
+        if !self.has_ended() {
+            match kill::kill_tree(&self.provider, &self.target).await {
+                Some(report) => self.killed = Some(report),
+                None => return Err(self.no_shell("killing a command")),
+            }
+        }
+        match tokio::time::timeout(AFTER_KILL, self.result()).await {
+            Ok(result) => result,
+            Err(_) => Err(Error::new(
+                ErrorKind::Timeout,
+                Operation::Spawn,
+                format!("a killed command did not end in {AFTER_KILL:?}"),
+            )
+            .with_sandbox(&self.sandbox_id)),
+        }
+    }
+}
+
+impl Drop for DockerExec {
+    fn drop(&mut self) {
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+    }
+}
+
+impl fmt::Debug for DockerExec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DockerExec")
+            .field("sandbox_id", &self.sandbox_id)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The signals that every `kill` knows by name, without `SIG`.
+const SIGNALS: [&str; 19] = [
+    "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE",
+    "ALRM", "TERM", "CONT", "STOP", "TSTP", "WINCH",
+];
+
+fn signal_name(name: &str) -> Result<&'static str> {
+    let upper = name.to_ascii_uppercase();
+    let short = upper.strip_prefix("SIG").unwrap_or(&upper);
+    SIGNALS.into_iter().find(|&known| known == short).ok_or_else(|| {
+        Error::invalid(
+            Operation::Spawn,
+            format!("`{}` is not a signal", name.escape_debug()),
+        )
+        .with_hint(format!("signals are {}", SIGNALS.join(", ")))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_go_by_name_with_or_without_their_prefix() {
+        assert_eq!(signal_name("TERM").unwrap(), "TERM");
+        assert_eq!(signal_name("sigint").unwrap(), "INT");
+        for name in ["", "SIG", "15", "NOPE", "TERM; rm -rf /"] {
+            assert_eq!(
+                signal_name(name).unwrap_err().kind(),
+                ErrorKind::InvalidArgument,
+                "{name}"
+            );
+        }
+    }
+}

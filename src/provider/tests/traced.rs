@@ -1,0 +1,177 @@
+//! The decorator passes every call on, once, and changes nothing.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::error::{ErrorKind, Operation};
+use crate::provider::{SandboxHandle, SandboxProvider, Traced};
+use crate::spec::{
+    DownloadOptions, DownloadTarget, ExecOptions, RemoveMode, SandboxId, SandboxSpec, SandboxStatus,
+    UploadOptions, UploadSource,
+};
+
+use super::scripted::{Call, NAME, Scripted, Seen, Step};
+
+fn pair() -> (Arc<Scripted>, Traced) {
+    let inner = Scripted::new();
+    let outer = Traced::new(Arc::clone(&inner) as Arc<dyn SandboxProvider>);
+    (inner, outer)
+}
+
+#[tokio::test]
+async fn every_call_reaches_the_inner_provider_once() {
+    let (inner, outer) = pair();
+    assert_eq!(outer.name(), NAME);
+    let handle = outer.create(&SandboxSpec::new("image")).await.unwrap();
+    let options = || ExecOptions::new("true").with_cwd("/w").with_env("A", "b");
+    outer.exec(&handle, options()).await.unwrap();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    outer.upload_file(&handle, file.path(), "/up").await.unwrap();
+    outer
+        .download_file(&handle, "/down", Path::new("down"))
+        .await
+        .unwrap();
+    assert_eq!(outer.status(&handle).await.unwrap(), SandboxStatus::Paused);
+    outer
+        .as_spawn()
+        .unwrap()
+        .spawn(&handle, options())
+        .await
+        .unwrap_err();
+    assert_eq!(
+        outer
+            .as_endpoint()
+            .unwrap()
+            .endpoint(&handle, 80)
+            .await
+            .unwrap()
+            .endpoint(),
+        "http://127.0.0.1:80"
+    );
+    outer.as_inspect().unwrap().inspect(&handle).await.unwrap();
+    let (files, options_up) = (outer.as_files().unwrap(), UploadOptions::default());
+    files
+        .upload(&handle, UploadSource::Path(Path::new("dir")), "/dir", &options_up)
+        .await
+        .unwrap();
+    let target = DownloadTarget::Path(Path::new("dir"));
+    files
+        .download(&handle, "/dir", target, &DownloadOptions::default())
+        .await
+        .unwrap();
+    files.stat(&handle, "/s").await.unwrap();
+    files.list(&handle, "/l").await.unwrap();
+    files.remove(&handle, "/r", RemoveMode::One).await.unwrap();
+    files.make_directory(&handle, "/m", &options_up).await.unwrap();
+    outer.close(&handle).await.unwrap();
+    outer.aclose().await.unwrap();
+    let seen = Seen::from(&options());
+    assert_eq!(
+        inner.calls(),
+        [
+            Call::Create(Some("image".to_owned())),
+            Call::Exec(seen.clone()),
+            Call::Upload("/up".to_owned(), String::new()),
+            Call::Download("/down".to_owned()),
+            Call::Status,
+            Call::Spawn(seen),
+            Call::Endpoint(80),
+            Call::Inspect,
+            Call::Upload("/dir".to_owned(), "dir".to_owned()),
+            Call::Download("/dir".to_owned()),
+            Call::Files("stat", "/s".to_owned()),
+            Call::Files("list", "/l".to_owned()),
+            Call::Files("remove", "/r".to_owned()),
+            Call::Files("make_directory", "/m".to_owned()),
+            Call::Close("box-1".to_owned()),
+            Call::Aclose,
+        ]
+    );
+}
+
+#[tokio::test]
+async fn errors_come_through_unchanged() {
+    let (inner, outer) = pair();
+    let handle = SandboxHandle::new(SandboxId::new("box-1").unwrap(), NAME);
+    for operation in [
+        Operation::Create,
+        Operation::Exec,
+        Operation::Close,
+        Operation::Stop,
+    ] {
+        inner.script(operation, [Step::Fail(ErrorKind::Conflict)]);
+    }
+    let errors = [
+        outer.create(&SandboxSpec::default()).await.err().unwrap(),
+        outer.exec(&handle, ExecOptions::new("true")).await.err().unwrap(),
+        outer.close(&handle).await.err().unwrap(),
+        outer.aclose().await.err().unwrap(),
+    ];
+    for error in errors {
+        assert_eq!(error.kind(), ErrorKind::Conflict);
+        assert!(error.to_string().ends_with("the script says so"), "{error}");
+    }
+}
+
+/// What a subscriber wrote.
+#[cfg(feature = "cli")]
+#[derive(Clone, Default)]
+struct Written(Arc<std::sync::Mutex<Vec<u8>>>);
+
+#[cfg(feature = "cli")]
+impl std::io::Write for Written {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(feature = "cli")]
+#[tokio::test]
+async fn spans_name_the_call_and_hold_no_values() {
+    use tracing::instrument::WithSubscriber;
+    use tracing_subscriber::fmt::format::FmtSpan;
+
+    let (inner, outer) = pair();
+    inner.script(Operation::Close, [Step::Fail(ErrorKind::Timeout)]);
+    let written = Written::default();
+    let writer = written.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_span_events(FmtSpan::FULL)
+        .with_ansi(false)
+        .with_writer(move || writer.clone())
+        .finish();
+    async {
+        let spec = SandboxSpec::new("image")
+            .with_env("TOKEN", "hunter2")
+            .with_file("/f", "hunter2");
+        let handle = outer.create(&spec).await.unwrap();
+        let options = ExecOptions::new(["login", "hunter2"])
+            .with_env("TOKEN", "hunter2")
+            .with_stdin("hunter2");
+        outer.exec(&handle, options).await.unwrap();
+        outer.close(&handle).await.unwrap_err();
+    }
+    .with_subscriber(subscriber)
+    .await;
+    let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
+    for told in [
+        "sandbox.create",
+        "image=\"image\"",
+        "created",
+        "sandbox.exec",
+        "exit_code=0",
+        "box-1",
+        NAME,
+        "WARN",
+        "Timeout",
+    ] {
+        assert!(text.contains(told), "{told} is not in\n{text}");
+    }
+    assert!(!text.contains("hunter2"), "{text}");
+}

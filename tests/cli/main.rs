@@ -1,0 +1,16 @@
+//! The command as a black box: the built binary, its exit codes, its two streams byte for byte, and what it leaves.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test ends where it can't go on, and says why it was skipped"
+)]
+
+mod bench;
+mod doctor;
+mod files;
+mod kept;
+mod run;
+mod signals;
+mod support;
+mod usage;

@@ -1,0 +1,163 @@
+//! What is refused before anything is made, and how it is said. Needs no engine.
+
+use crate::support::{BUSYBOX, Call, expected};
+
+/// An address where nothing can listen: these calls must not get that far.
+const NOWHERE: &str = "unix:///nonexistent/engine.sock";
+
+async fn call(arguments: &[&str]) -> (Option<i32>, String, String) {
+    Call::new(arguments)
+        .env("DOCKER_HOST", NOWHERE)
+        .answer()
+        .await
+        .text()
+}
+
+#[tokio::test]
+async fn the_version_is_data() {
+    let version = format!("gym-sandbox {}\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!(call(&["--version"]).await, expected(0, &version, ""));
+}
+
+#[tokio::test]
+async fn help_is_data_and_names_every_command() {
+    let (code, stdout, stderr) = call(&["--help"]).await;
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    for command in ["run", "create", "exec", "rm", "doctor", "bench"] {
+        assert!(stdout.contains(&format!("\n  {command} ")), "{stdout}");
+    }
+}
+
+#[tokio::test]
+async fn wrong_usage_is_2_and_leaves_standard_output_empty() {
+    let run = ["run", "--image", BUSYBOX];
+    for (arguments, said) in [
+        (&[][..], "Usage: gym-sandbox"),
+        (&["zork"], "unrecognized subcommand 'zork'"),
+        (&["ps"], "unrecognized subcommand 'ps'"),
+        (&["run", "--zork"], "unexpected argument '--zork'"),
+        (&run, "required arguments were not provided"),
+        (&[&run[..], &["true"]].concat(), "unexpected argument 'true'"),
+        (
+            &[&run[..], &["--shell", "true", "--", "true"]].concat(),
+            "cannot be used with",
+        ),
+        (
+            &[&run[..], &["--timeout", "soon", "--", "true"]].concat(),
+            "a duration looks like `30s`",
+        ),
+        (
+            &[&run[..], &["--timeout", "0s", "--", "true"]].concat(),
+            "the duration is zero",
+        ),
+        (
+            &[&run[..], &["--memory", "much", "--", "true"]].concat(),
+            "a size is a whole number",
+        ),
+        (
+            &[&run[..], &["--memory", "1000k", "--", "true"]].concat(),
+            "not a whole number of MiB",
+        ),
+        (
+            &[&run[..], &["--cpus", "0", "--", "true"]].concat(),
+            "a number of cores is over 0",
+        ),
+        (
+            &[&run[..], &["--pids", "0", "--", "true"]].concat(),
+            "invalid value '0' for '--pids",
+        ),
+        (
+            &[&run[..], &["--port", "0", "--", "true"]].concat(),
+            "invalid value '0' for '--port",
+        ),
+        (
+            &[&run[..], &["--port", "80", "--port", "80", "--", "true"]].concat(),
+            "port 80 is given twice",
+        ),
+        (
+            &[&run[..], &["--env", "=x", "--", "true"]].concat(),
+            "a variable is `NAME=VALUE`",
+        ),
+        (
+            &[&run[..], &["--upload", "a:b:c", "--", "true"]].concat(),
+            "exactly one `:`",
+        ),
+        (
+            &[&run[..], &["--preset", "loose", "--", "true"]].concat(),
+            "[possible values: compat, hardened]",
+        ),
+        (
+            &[&run[..], &["--pull", "often", "--", "true"]].concat(),
+            "[possible values: missing, always, never]",
+        ),
+        (&["run", "--", "true"], "no image is given"),
+        (&["create"], "no image is given"),
+        (&["exec", "--", "true"], "required arguments were not provided"),
+        (&["exec", "some-id"], "required arguments were not provided"),
+        (&["rm"], "required arguments were not provided"),
+        (&["exec", "no/id", "--", "true"], "`no/id` is not a sandbox id"),
+        (
+            &["--provider", "zork", "doctor"],
+            "[possible values: docker, local]",
+        ),
+        (&["bench", "--rows", "zork"], "rows are: exec engine true"),
+    ] {
+        let (code, stdout, stderr) = call(arguments).await;
+        assert_eq!((code, stdout.as_str()), (Some(2), ""), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(said), "{arguments:?}: {stderr}");
+    }
+}
+
+#[tokio::test]
+async fn what_this_build_lacks_is_refused_by_name() {
+    let refused = |what: &str, hint: &str| {
+        expected(
+            2,
+            "",
+            &format!("error: configure: {what}, which this build does not have\n  hint: {hint}\n"),
+        )
+    };
+    assert_eq!(
+        call(&["--provider", "local", "doctor"]).await,
+        refused(
+            "--provider local needs the local provider",
+            "use `--provider docker`"
+        )
+    );
+    assert_eq!(
+        call(&["run", "--image", BUSYBOX, "--exec-path", "agent", "--", "true"]).await,
+        refused(
+            "--exec-path agent needs the resident agent",
+            "use `--exec-path engine`, or leave it out"
+        )
+    );
+}
+
+#[tokio::test]
+async fn a_variable_that_can_t_be_read_is_not_repeated() {
+    let (code, _, stderr) = call(&["run", "--image", BUSYBOX, "--env", "=hunter2", "--", "true"]).await;
+    assert_eq!(code, Some(2));
+    assert!(!stderr.contains("hunter2"), "{stderr}");
+}
+
+#[tokio::test]
+async fn an_upload_of_nothing_is_refused_before_a_sandbox_is_made() {
+    let answer = call(&[
+        "run",
+        "--image",
+        BUSYBOX,
+        "--upload",
+        "/nonexistent/x:/x",
+        "--",
+        "true",
+    ])
+    .await;
+    assert_eq!(
+        answer,
+        expected(
+            125,
+            "",
+            "error: upload: `/nonexistent/x` does not exist on this machine\n"
+        )
+    );
+}

@@ -1,0 +1,234 @@
+//! A proxy before the real engine that cuts, holds or refuses connections at chosen moments.
+#![allow(dead_code, reason = "every test program uses another part of it")]
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
+
+/// What is done to a connection whose request matches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// The request reaches the engine, which works on it; the client's side is closed at once.
+    AfterRequest,
+    /// The engine has answered; the answer is thrown away and the client's side closed.
+    AfterAnswer,
+    /// The request does not reach the engine; the client gets no answer.
+    Hold,
+    /// The request reaches the engine; the client gets no answer.
+    HoldAnswer,
+    /// The client's side is closed when the engine has sent this, which is passed on.
+    AtOutput(&'static str),
+    /// The engine can't be reached any more, as after [`Proxy::go_down`].
+    GoDown,
+}
+
+/// Its address is a `DOCKER_HOST`. Dropping it ends its connections.
+pub(crate) struct Proxy {
+    address: String,
+    state: Arc<State>,
+    server: JoinHandle<()>,
+}
+
+struct State {
+    socket: PathBuf,
+    rules: Mutex<Vec<(&'static str, Cut)>>,
+    requests: Mutex<Vec<String>>,
+    down: watch::Sender<bool>,
+}
+
+impl Proxy {
+    /// None where the engine has no local socket.
+    pub(crate) async fn start() -> Option<Self> {
+        let socket = match std::env::var("DOCKER_HOST") {
+            Ok(host) => PathBuf::from(host.strip_prefix("unix://")?),
+            Err(_) => PathBuf::from("/var/run/docker.sock"),
+        };
+        if !socket.exists() {
+            return None;
+        }
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
+        let address = format!("tcp://{}", listener.local_addr().expect("it is bound"));
+        let state = Arc::new(State {
+            socket,
+            rules: Mutex::default(),
+            requests: Mutex::default(),
+            down: watch::Sender::new(false),
+        });
+        let serving = Arc::clone(&state);
+        let server = tokio::spawn(async move {
+            let mut connections = JoinSet::new();
+            while let Ok((client, _)) = listener.accept().await {
+                let state = Arc::clone(&serving);
+                connections.spawn(async move {
+                    let mut down = state.down.subscribe();
+                    if *down.borrow() {
+                        return;
+                    }
+                    tokio::select! {
+                        // A connection that breaks is what these tests are about.
+                        _ended = serve(client, &state) => {}
+                        _down = down.wait_for(|down| *down) => {}
+                    }
+                });
+                while connections.try_join_next().is_some() {}
+            }
+        });
+        Some(Self {
+            address,
+            state,
+            server,
+        })
+    }
+
+    pub(crate) fn address(&self) -> String {
+        self.address.clone()
+    }
+
+    /// Does this to the next connection whose request line holds `request`.
+    pub(crate) fn cut(&self, request: &'static str, cut: Cut) {
+        self.state
+            .rules
+            .lock()
+            .expect("no holder panics")
+            .push((request, cut));
+    }
+
+    /// Cuts every connection and refuses new ones.
+    pub(crate) fn go_down(&self) {
+        self.state.down.send_replace(true);
+    }
+
+    /// Takes connections again.
+    pub(crate) fn come_up(&self) {
+        self.state.down.send_replace(false);
+    }
+
+    /// How many requests with this in their line have come.
+    pub(crate) fn requests(&self, part: &str) -> usize {
+        let requests = self.state.requests.lock().expect("no holder panics");
+        requests.iter().filter(|request| request.contains(part)).count()
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+impl State {
+    fn rule_for(&self, request: &str) -> Option<Cut> {
+        let mut rules = self.rules.lock().expect("no holder panics");
+        let found = rules.iter().position(|(part, _)| request.contains(part))?;
+        Some(rules.remove(found).1)
+    }
+}
+
+/// One connection: the client makes a new one for every request.
+async fn serve(mut client: TcpStream, state: &Arc<State>) -> io::Result<()> {
+    let mut request = Vec::new();
+    let head = loop {
+        if client.read_buf(&mut request).await? == 0 {
+            return Ok(());
+        }
+        if let Some(end) = request.windows(4).position(|window| window == b"\r\n\r\n") {
+            break String::from_utf8_lossy(&request[..end]).into_owned();
+        }
+    };
+    let line = head.lines().next().unwrap_or_default().to_owned();
+    state
+        .requests
+        .lock()
+        .expect("no holder panics")
+        .push(line.clone());
+    let cut = state.rule_for(&line);
+    match cut {
+        Some(Cut::GoDown) => {
+            state.down.send_replace(true);
+            return Ok(());
+        }
+        Some(Cut::Hold) => std::future::pending().await,
+        _ => {}
+    }
+    if cut.is_some() {
+        let body: usize = head
+            .lines()
+            .find_map(|line| {
+                line.to_lowercase()
+                    .strip_prefix("content-length:")?
+                    .trim()
+                    .parse()
+                    .ok()
+            })
+            .unwrap_or(0);
+        while request.len() < head.len() + 4 + body {
+            if client.read_buf(&mut request).await? == 0 {
+                return Ok(());
+            }
+        }
+    }
+    let mut engine = UnixStream::connect(&state.socket).await?;
+    engine.write_all(&request).await?;
+    match cut {
+        Some(Cut::AfterRequest) => {
+            // The engine finds its side open until it has answered.
+            tokio::spawn(async move {
+                let mut answer = Vec::new();
+                let _answered = engine.read_buf(&mut answer).await;
+            });
+            Ok(())
+        }
+        Some(Cut::AfterAnswer) => {
+            engine.read_buf(&mut request).await?;
+            Ok(())
+        }
+        Some(Cut::HoldAnswer) => std::future::pending().await,
+        Some(Cut::AtOutput(marker)) => pass(&mut client, &mut engine, Some(marker)).await,
+        _ => pass(&mut client, &mut engine, None).await,
+    }
+}
+
+/// Passes bytes on in both directions until the engine ends, or has sent the marker.
+async fn pass(client: &mut TcpStream, engine: &mut UnixStream, marker: Option<&str>) -> io::Result<()> {
+    let (mut from_client, mut to_client) = client.split();
+    let (mut from_engine, mut to_engine) = engine.split();
+    let forward = async {
+        if tokio::io::copy(&mut from_client, &mut to_engine).await.is_err() {
+            return;
+        }
+        // The end of what the client sends is not the end of the connection. A client that is gone altogether is
+        // noticed when something is written to it, or when the engine ends.
+        let _closed = to_engine.shutdown().await;
+        std::future::pending::<()>().await;
+    };
+    let backward = async {
+        let mut sent = Vec::new();
+        loop {
+            let start = sent.len();
+            if from_engine.read_buf(&mut sent).await? == 0 {
+                return to_client.shutdown().await;
+            }
+            to_client.write_all(&sent[start..]).await?;
+            match marker {
+                Some(marker)
+                    if sent
+                        .windows(marker.len())
+                        .any(|window| window == marker.as_bytes()) =>
+                {
+                    return Ok(());
+                }
+                Some(_) => {}
+                None => sent.clear(),
+            }
+        }
+    };
+    tokio::select! {
+        () = forward => Ok(()),
+        ended = backward => ended,
+    }
+}

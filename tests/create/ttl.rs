@@ -1,0 +1,64 @@
+//! The end of a sandbox with a ttl (C6, C7, D16), over the engine alone.
+
+use std::time::{Duration, Instant};
+
+use gym_sandbox::provider::InspectProvider;
+use gym_sandbox::{
+    ErrorKind, ExecErrorType, ExecOptions, ExecReason, SandboxProvider, SandboxReason, SandboxStatus,
+};
+
+use crate::common::docker;
+use crate::support::{inspect, refused, until_status};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn c06_d16_a_ttl_ends_the_sandbox_and_leaves_it_to_be_looked_at() {
+    let Some(test) = docker().await else { return };
+    let ttl = Duration::from_millis(3500);
+    let began = Instant::now();
+    let handle = test
+        .provider
+        .create(&crate::common::busybox().with_ttl(ttl))
+        .await
+        .unwrap();
+    let labels = inspect(&handle).await.config.unwrap().labels.unwrap();
+    let (created, expires) = (&labels["gym-sandbox.created"], &labels["gym-sandbox.expires"]);
+    assert!(expires > created, "{created} .. {expires}");
+    until_status(&test.provider, &handle, SandboxStatus::Stopped).await;
+    assert!(began.elapsed() >= ttl, "it ended after {:?}", began.elapsed());
+    assert!(
+        began.elapsed() < ttl + Duration::from_secs(20),
+        "it ended after {:?}",
+        began.elapsed()
+    );
+    let result = test
+        .provider
+        .exec(&handle, ExecOptions::new("true"))
+        .await
+        .unwrap();
+    assert_eq!(result.return_code, 125);
+    assert_eq!(result.error_type, Some(ExecErrorType::Sandbox));
+    assert_eq!(
+        result.reason,
+        Some(ExecReason::Sandbox(SandboxReason::NotRunning))
+    );
+    // It is not removed by itself (D16).
+    assert_eq!(
+        test.provider.inspect(&handle).await.unwrap().status,
+        SandboxStatus::Stopped
+    );
+    assert_eq!(test.containers().await.len(), 1);
+    test.provider.close(&handle).await.unwrap();
+    test.provider.close(&handle).await.unwrap();
+}
+
+/// Over the engine alone nothing in the container can end a main process of somebody else's.
+#[tokio::test(flavor = "multi_thread")]
+async fn c07_d16_a_ttl_with_an_entrypoint_is_refused_and_not_dropped() {
+    let Some(test) = docker().await else { return };
+    let spec = crate::common::busybox()
+        .with_ttl(Duration::from_secs(5))
+        .with_entrypoint(["sleep", "100"]);
+    let error = refused(&test, &spec).await;
+    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error:?}");
+    assert!(error.to_string().contains("ttl"), "{error}");
+}

@@ -1,0 +1,205 @@
+//! Timeout and cancellation kill the whole tree, in every image (contract D3).
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use gym_sandbox::docker::{DockerConfig, OnTimeout};
+use gym_sandbox::{ExecErrorType, ExecOptions, ExecReason, SandboxReason, SandboxSpec};
+
+use super::{PROCESSES, Started, common, start, start_with};
+
+/// One child cleared its environment and leads a session, one ignores HUP, one lost its parent.
+const TREE: &str = "env -i /usr/bin/setsid sleep 999 & nohup sleep 998 & (sleep 997 &) ; sleep 996";
+/// The same with what busybox has.
+const BUSYBOX_TREE: &str =
+    "env -i /bin/busybox setsid sleep 999 & (trap '' HUP; exec sleep 998) & (sleep 997 &) ; sleep 996";
+
+async fn times_out_without_survivors(started: &Started, line: &str, user: Option<&str>) {
+    let mut options = ExecOptions::new(["sh", "-c", line]).with_timeout(Duration::from_secs(1));
+    options.user = user.map(Into::into);
+    let began = Instant::now();
+    let result = started.exec(options).await;
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    assert_eq!(
+        (result.return_code, result.error_type),
+        (125, Some(ExecErrorType::Timeout)),
+        "{result:?}"
+    );
+    assert_eq!(result.survivors, Some(0), "{result:?}");
+    assert!(result.killed.is_some_and(|killed| killed >= 3), "{result:?}");
+    assert_eq!(result.stdout(), None);
+    assert_eq!(started.until(PROCESSES, "").await, "");
+}
+
+#[tokio::test]
+async fn d03_the_tree_is_killed_in_every_image_and_for_every_user() {
+    for (image, line, user) in [
+        (common::BUSYBOX, BUSYBOX_TREE, None),
+        (common::DEBIAN, TREE, None),
+        ("gym-sandbox/user:test", BUSYBOX_TREE, None),
+        ("gym-sandbox/user:test", BUSYBOX_TREE, Some("root")),
+        (common::BUSYBOX, BUSYBOX_TREE, Some("nobody")),
+    ] {
+        let Some(started) = start(SandboxSpec::new(image)).await else {
+            return;
+        };
+        times_out_without_survivors(&started, line, user).await;
+        assert!(
+            started.exec(["true"]).await.is_success(),
+            "the next command works in {image}"
+        );
+        started.close().await;
+    }
+}
+
+#[tokio::test]
+async fn d03_the_tree_is_killed_under_the_hardened_preset() {
+    for user in [None, Some("nobody")] {
+        let spec = SandboxSpec::new(common::BUSYBOX).with_provider_option("preset", "hardened");
+        let Some(started) = start(spec).await else { return };
+        times_out_without_survivors(&started, BUSYBOX_TREE, user).await;
+        started.close().await;
+    }
+}
+
+#[tokio::test]
+async fn d03_processes_that_changed_their_user_are_killed() {
+    let Some(started) = start(SandboxSpec::new(common::BUSYBOX)).await else {
+        return;
+    };
+    let line = "su nobody -s /bin/sh -c 'sleep 995 & sleep 994' & sleep 993";
+    let result = started
+        .exec(ExecOptions::new(line).with_timeout(Duration::from_secs(1)))
+        .await;
+    assert_eq!(result.survivors, Some(0), "{result:?}");
+    assert_eq!(started.until(PROCESSES, "").await, "");
+    started.close().await;
+}
+
+#[tokio::test]
+async fn d03_other_commands_of_the_sandbox_are_left_alone() {
+    let Some(started) = start(SandboxSpec::new(common::BUSYBOX)).await else {
+        return;
+    };
+    let other = {
+        let sandbox = Arc::clone(&started.sandbox);
+        tokio::spawn(async move { sandbox.exec("sleep 4; echo untouched").await.unwrap() })
+    };
+    let service = started.exec("sleep 555 >/dev/null 2>&1 & echo on").await;
+    assert!(service.is_success());
+    times_out_without_survivors_of(&started).await;
+    assert_eq!(other.await.unwrap().stdout().as_deref(), Some("untouched\n"));
+    assert_eq!(
+        started.stdout("pidof sleep | wc -w").await,
+        "2\n",
+        "the keepalive's and the service's"
+    );
+    started.close().await;
+}
+
+async fn times_out_without_survivors_of(started: &Started) {
+    let result = started
+        .exec(ExecOptions::new(BUSYBOX_TREE).with_timeout(Duration::from_secs(1)))
+        .await;
+    assert_eq!(
+        (result.error_type, result.survivors),
+        (Some(ExecErrorType::Timeout), Some(0)),
+        "{result:?}"
+    );
+}
+
+#[tokio::test]
+async fn d03_what_was_printed_before_a_timeout_is_partial_output() {
+    let Some(started) = start(SandboxSpec::new(common::BUSYBOX)).await else {
+        return;
+    };
+    let options =
+        ExecOptions::new("echo before; echo trouble >&2; sleep 99").with_timeout(Duration::from_secs(1));
+    let result = started.exec(options).await;
+    assert_eq!(result.partial_stdout().as_deref(), Some("before\n"));
+    assert_eq!(result.partial_stderr().as_deref(), Some("trouble\n"));
+    assert!(result.stderr().unwrap().contains("1s"));
+    started.close().await;
+}
+
+#[tokio::test]
+async fn d03_a_dropped_call_kills_its_tree() {
+    for wait in [
+        Duration::from_millis(1),
+        Duration::from_millis(30),
+        Duration::from_millis(800),
+    ] {
+        let Some(started) = start(SandboxSpec::new(common::BUSYBOX)).await else {
+            return;
+        };
+        let call = started.sandbox.exec(BUSYBOX_TREE);
+        assert!(tokio::time::timeout(wait, call).await.is_err());
+        assert_eq!(started.until(PROCESSES, "").await, "", "{wait:?}");
+        assert!(started.exec(["true"]).await.is_success());
+        started.close().await;
+    }
+}
+
+#[tokio::test]
+async fn d03_processes_that_fork_and_exit_in_a_loop_are_killed() {
+    // What must not happen is a bomb on the host.
+    let spec = SandboxSpec::new(common::BUSYBOX).with_provider_option("pids_limit", 200);
+    let Some(started) = start(spec).await else {
+        return;
+    };
+    let line = "f() { (f &) ; exit; }; f & f & f & sleep 900";
+    let rounds = if common::long_tests_are_wanted() { 20 } else { 3 };
+    for _ in 0..rounds {
+        let result = started
+            .exec(ExecOptions::new(line).with_timeout(Duration::from_secs(1)))
+            .await;
+        assert_eq!(result.error_type, Some(ExecErrorType::Timeout), "{result:?}");
+        assert_eq!(started.until(PROCESSES, "").await, "", "{result:?}");
+    }
+    started.close().await;
+}
+
+#[tokio::test]
+async fn d03_a_fork_bomb_under_a_pids_limit_is_killed() {
+    let spec = SandboxSpec::new(common::BUSYBOX).with_provider_option("pids_limit", 100);
+    let Some(started) = start(spec).await else { return };
+    let line = "bomb() { bomb | bomb & }; bomb; sleep 900";
+    let result = started
+        .exec(ExecOptions::new(line).with_timeout(Duration::from_secs(1)))
+        .await;
+    assert_eq!(result.error_type, Some(ExecErrorType::Timeout), "{result:?}");
+    assert_eq!(started.until(PROCESSES, "").await, "", "{result:?}");
+    started.close().await;
+}
+
+#[tokio::test]
+async fn d03_an_image_without_a_shell_says_that_the_end_is_not_known() {
+    let spec = || SandboxSpec::new(common::STATIC).with_entrypoint(["/static"]);
+    let Some(started) = start(spec()).await else {
+        return;
+    };
+    let sleep = || ExecOptions::new(["/static", "sleep", "60"]).with_timeout(Duration::from_secs(1));
+    let result = started.exec(sleep()).await;
+    assert_eq!(
+        (result.error_type, result.killed, result.survivors),
+        (Some(ExecErrorType::Timeout), None, None)
+    );
+    assert!(result.stderr().unwrap().contains("not known"), "{result:?}");
+    started.close().await;
+
+    let mut config = DockerConfig::default();
+    config.exec.on_timeout = OnTimeout::KillSandbox;
+    let Some(test) = common::docker_with(config).await else {
+        return;
+    };
+    let started = start_with(test, spec()).await;
+    let result = started.exec(sleep()).await;
+    assert_eq!(result.error_type, Some(ExecErrorType::Timeout), "{result:?}");
+    let next = started.exec(["/static", "exit", "0"]).await;
+    assert_eq!(
+        next.reason,
+        Some(ExecReason::Sandbox(SandboxReason::NotRunning)),
+        "{next:?}"
+    );
+    started.close().await;
+}

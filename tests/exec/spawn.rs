@@ -1,0 +1,152 @@
+//! Commands whose streams the caller handles (contract D31).
+
+use std::time::Duration;
+
+use gym_sandbox::{ErrorKind, ExecErrorType, ExecOptions, SandboxSpec};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+
+use super::{PROCESSES, common, start};
+
+#[tokio::test]
+async fn d31_streams_are_taken_once_and_read_while_the_command_runs() {
+    let Some(started) = start(SandboxSpec::new(common::BUSYBOX)).await else {
+        return;
+    };
+    let (mut input, reader) = tokio::io::duplex(1024);
+    let options = ExecOptions::new("while read line; do echo \"got $line\"; done; echo end >&2; exit 6")
+        .with_stdin_reader(reader);
+    let mut session = started.sandbox.spawn(options).await.unwrap();
+    let mut lines = BufReader::new(session.take_stdout().unwrap()).lines();
+    assert!(session.take_stdout().is_none());
+    for word in ["one", "two"] {
+        input.write_all(format!("{word}\n").as_bytes()).await.unwrap();
+        assert_eq!(lines.next_line().await.unwrap(), Some(format!("got {word}")));
+    }
+    drop(input);
+    assert_eq!(lines.next_line().await.unwrap(), None);
+    let result = session.wait().await.unwrap();
+    assert_eq!(
+        (result.return_code, result.stderr().as_deref()),
+        (6, Some("end\n"))
+    );
+    assert_eq!(
+        result.stdout().as_deref(),
+        Some(""),
+        "a taken stream is not part of the result"
+    );
+    assert_eq!(
+        session.wait().await.unwrap().return_code,
+        6,
+        "waiting again gives the same"
+    );
+    started.close().await;
+}
+
+#[tokio::test]
+async fn d31_a_taken_stream_has_no_cap_and_a_slow_reader_slows_the_command() {
+    let Some(started) = start(SandboxSpec::new(common::BUSYBOX)).await else {
+        return;
+    };
+    let mut session = started
+        .sandbox
+        .spawn(ExecOptions::new("yes | head -c 50000000; echo done >/tmp/done"))
+        .await
+        .unwrap();
+    let mut stdout = session.take_stdout().unwrap();
+    assert!(
+        !started.exec("test -e /tmp/done").await.is_success(),
+        "nothing is read yet, so it can't be done"
+    );
+    let mut total = 0;
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match stdout.read(&mut buffer).await.unwrap() {
+            0 => break,
+            read => total += read,
+        }
+    }
+    assert_eq!(total, 50_000_000);
+    assert!(session.wait().await.unwrap().is_success());
+    started.close().await;
+}
+
+#[tokio::test]
+async fn d31_signals_and_kill() {
+    let Some(started) = start(SandboxSpec::new(common::BUSYBOX)).await else {
+        return;
+    };
+    let options =
+        || ExecOptions::new("trap 'echo term; exit 5' TERM; echo ready; while :; do sleep 0.1; done");
+    let mut session = started.sandbox.spawn(options()).await.unwrap();
+    let mut lines = BufReader::new(session.take_stdout().unwrap()).lines();
+    assert_eq!(lines.next_line().await.unwrap().as_deref(), Some("ready"));
+    assert_eq!(
+        session.signal("NOPE").await.unwrap_err().kind(),
+        ErrorKind::InvalidArgument
+    );
+    session.signal("SIGTERM").await.unwrap();
+    assert_eq!(session.wait().await.unwrap().return_code, 5);
+    assert_eq!(
+        session.signal("TERM").await.unwrap_err().kind(),
+        ErrorKind::NotFound
+    );
+
+    let mut session = started
+        .sandbox
+        .spawn(ExecOptions::new("trap '' TERM; sleep 888 & sleep 887"))
+        .await
+        .unwrap();
+    let killed = session.kill().await.unwrap();
+    assert_eq!(
+        (killed.return_code, killed.survivors),
+        (137, Some(0)),
+        "{killed:?}"
+    );
+    assert!(killed.killed.is_some_and(|killed| killed >= 2), "{killed:?}");
+    assert_eq!(started.until(PROCESSES, "").await, "");
+    started.close().await;
+}
+
+#[tokio::test]
+async fn d31_a_dropped_session_is_killed() {
+    let Some(started) = start(SandboxSpec::new(common::BUSYBOX)).await else {
+        return;
+    };
+    let session = started
+        .sandbox
+        .spawn(ExecOptions::new("sleep 886 & setsid sleep 885 & sleep 884"))
+        .await
+        .unwrap();
+    drop(session);
+    assert_eq!(started.until(PROCESSES, "").await, "");
+    started.close().await;
+}
+
+#[tokio::test]
+async fn d31_a_spawned_command_has_its_timeout_and_its_start_failure_in_the_result() {
+    let Some(started) = start(SandboxSpec::new(common::BUSYBOX)).await else {
+        return;
+    };
+    let mut session = started
+        .sandbox
+        .spawn(ExecOptions::new("sleep 883").with_timeout(Duration::from_secs(1)))
+        .await
+        .unwrap();
+    let result = session.wait().await.unwrap();
+    assert_eq!(
+        (result.error_type, result.survivors),
+        (Some(ExecErrorType::Timeout), Some(0)),
+        "{result:?}"
+    );
+    let mut session = started
+        .sandbox
+        .spawn(ExecOptions::new(["no-such-prog"]))
+        .await
+        .unwrap();
+    let result = session.wait().await.unwrap();
+    assert_eq!(
+        (result.error_type, result.return_code),
+        (Some(ExecErrorType::Start), 127)
+    );
+    started.close().await;
+}
