@@ -2,7 +2,7 @@
 
 use futures::FutureExt;
 
-use super::context::{Context, DockerCli};
+use super::context::{Context, DockerCli, host_spawn};
 use super::sample::{Method, Plan};
 use super::work::{IN_FLIGHT, STDOUT_BYTES, Work};
 
@@ -45,6 +45,8 @@ enum Preset {
     Compat,
     /// Beside the raw calls stands the library under `compat`.
     Hardened,
+    /// `compat`, with the resident agent; beside the raw calls stands a process of this machine.
+    Agent,
 }
 
 /// How much is done in one run, for its rate.
@@ -62,6 +64,12 @@ pub(in crate::cli) enum Amount {
 const EXEC_GOAL: f64 = 1.08;
 /// At most this part of the docker CLI's time.
 const CLI_GOAL: Option<f64> = Some(0.80);
+/// A command of the agent takes at most this part of an exec by raw calls.
+const AGENT_GOAL: f64 = 1.0 / 25.0;
+/// And at most so much more than a process of this machine.
+const SPAWN_GOAL: Option<f64> = Some(2.0);
+/// By the local socket at least three times the raw rate, as a ratio of times.
+const AGENT_STDOUT_GOAL: f64 = 1.0 / 3.0;
 /// At least 0.95 of the raw rate, as a ratio of times.
 const STDOUT_GOAL: f64 = 1.0 / 0.95;
 
@@ -75,6 +83,12 @@ const BESIDE: Plan = Plan {
     blocks: 30,
     ..SEQUENTIAL
 };
+/// Long enough turns that what one leaves behind in caches does not count.
+const BLOCKS: Plan = Plan {
+    warm_up: 5,
+    blocks: 12,
+    block_length: 50,
+};
 const BATCHES: Plan = Plan {
     warm_up: 1,
     blocks: 20,
@@ -82,7 +96,7 @@ const BATCHES: Plan = Plan {
 };
 
 /// All rows.
-pub(in crate::cli) const ROWS: [Row; 9] = [
+pub(in crate::cli) const ROWS: [Row; 11] = [
     exec(
         "exec engine true sequential",
         Work::True,
@@ -126,6 +140,8 @@ pub(in crate::cli) const ROWS: [Row; 9] = [
         Preset::Hardened,
         BATCHES,
     ),
+    exec("exec agent true sequential", Work::True, Preset::Agent, BLOCKS),
+    exec("exec agent stdout 100 MB", Work::Stdout, Preset::Agent, BATCHES),
     Row {
         name: "exec engine output 5 GB under a 1 MiB cap",
         measured: Measured::Memory,
@@ -133,14 +149,18 @@ pub(in crate::cli) const ROWS: [Row; 9] = [
 ];
 
 const fn exec(name: &'static str, work: Work, preset: Preset, plan: Plan) -> Row {
+    let is_agent = matches!(preset, Preset::Agent);
     let (goal, amount) = match work {
+        Work::True if is_agent => (AGENT_GOAL, Amount::One),
+        Work::Stdout if is_agent => (AGENT_STDOUT_GOAL, Amount::Bytes(STDOUT_BYTES)),
         Work::True | Work::TrueWithTimeout => (EXEC_GOAL, Amount::One),
         Work::TrueInFlight => (EXEC_GOAL, Amount::Execs(IN_FLIGHT)),
         Work::Stdout => (STDOUT_GOAL, Amount::Bytes(STDOUT_BYTES)),
     };
     let other_goal = match (preset, work) {
         (Preset::Compat, Work::True | Work::TrueWithTimeout | Work::TrueInFlight) => CLI_GOAL,
-        (Preset::Hardened, _) | (Preset::Compat, Work::Stdout) => None,
+        (Preset::Agent, Work::True) => SPAWN_GOAL,
+        (Preset::Hardened | Preset::Agent, _) | (Preset::Compat, Work::Stdout) => None,
     };
     Row {
         name,
@@ -168,6 +188,7 @@ impl TimeRow {
         let target = match self.preset {
             Preset::Compat => &context.compat,
             Preset::Hardened => &context.hardened,
+            Preset::Agent => &context.agent,
         };
         let mut methods = vec![
             Method {
@@ -185,6 +206,11 @@ impl TimeRow {
                 once: Box::new(|| self.work.docker_cli(context, target).boxed()),
             }),
             Preset::Compat => {}
+            Preset::Agent if self.work == Work::True => methods.push(Method {
+                name: "host spawn",
+                once: Box::new(|| host_spawn(&["true"]).boxed()),
+            }),
+            Preset::Agent => {}
             Preset::Hardened => methods.push(Method {
                 name: "compat",
                 once: Box::new(|| self.work.ours(&context.compat).boxed()),
@@ -202,7 +228,7 @@ mod tests {
     fn every_exec_row_that_compares_times_has_its_hardened_row_right_after_it() {
         let names: Vec<&str> = ROWS
             .iter()
-            .filter(|row| !row.is_long())
+            .filter(|row| !row.is_long() && row.name.starts_with("exec engine"))
             .map(|row| row.name)
             .collect();
         for pair in names.chunks(2) {

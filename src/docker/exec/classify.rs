@@ -125,19 +125,20 @@ pub(super) async fn sandbox_died(
     container_id: &str,
     started_at: EngineTime,
 ) -> Option<(SandboxReason, String)> {
-    if let Some(died) = look_for_death(provider, exec, &SETTLE).await {
+    if let Some(died) = look_for_death(provider, container_id, started_at, &SETTLE).await {
         return Some(died);
     }
     // A busy engine takes seconds from the kill of a container to its end; the commands in it end at once.
-    if events(provider, exec).await.is_being_ended() {
-        return look_for_death(provider, exec, &ENDING).await;
+    if events(provider, container_id, started_at).await.is_being_ended() {
+        return look_for_death(provider, container_id, started_at, &ENDING).await;
     }
     None
 }
 
 async fn look_for_death(
     provider: &DockerProvider,
-    exec: &ExecCall,
+    container_id: &str,
+    started_at: EngineTime,
     pauses: &[Duration],
 ) -> Option<(SandboxReason, String)> {
     for &pause in pauses {
