@@ -10,6 +10,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod damage;
 mod equality;
 mod inject;
 

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gym_sandbox_agent::protocol::{ClientMessage, ExecRequest};
+use gym_sandbox_agent::protocol::{ClientMessage, ExecRequest, MAX_MESSAGE_BYTES};
 use tokio::time::Instant;
 
 use crate::error::{Error, ErrorKind, Operation, Result};
@@ -18,7 +18,7 @@ use super::super::exec::output::Outputs;
 use super::super::{DockerProvider, DockerRaw};
 use super::drive::{self, Deadline, End, KILL_WAIT, Running};
 use super::ending;
-use super::link::{Link, Lost, fits};
+use super::link::{Link, Lost};
 use super::mailbox::{Killed, WINDOW_BYTES};
 use super::resident::Route;
 use super::session::AgentExec;
@@ -295,7 +295,7 @@ impl DockerProvider {
 
 fn report(result: &mut ExecResult, killed: Option<Killed>) {
     let Some(killed) = killed else { return };
-    result.killed = Some(killed.killed);
+    result.killed = Some(killed.count);
     // Nobody knows of survivors that nobody saw.
     result.survivors = (!killed.is_unsure || killed.survivors > 0).then_some(killed.survivors);
 }
@@ -336,4 +336,15 @@ fn argv(command: &Command, shell: Option<&str>) -> Option<Vec<Vec<u8>>> {
             argv.map(|argument| argument.as_bytes().to_vec()).to_vec()
         }),
     }
+}
+
+/// Says whether a command is short enough to be sent.
+fn fits(request: &ExecRequest) -> bool {
+    let entries = request
+        .argv
+        .iter()
+        .chain(&request.env)
+        .map(|entry| entry.len() + 4)
+        .sum::<usize>();
+    entries + request.cwd.len() + request.user.len() + 1024 < MAX_MESSAGE_BYTES
 }

@@ -238,7 +238,7 @@ mod tests {
         let mut failed = false;
         for _ in 0..200 {
             decoder.buffer().extend_from_slice(&endless.to_bytes());
-            decoder.buffer().extend_from_slice(&[0; 65_536]);
+            decoder.buffer().extend_from_slice(&vec![0; 65_536]);
             match decoder.next() {
                 Ok(None) => {}
                 Ok(Some(_)) => panic!("an unfinished message came out"),

@@ -154,10 +154,9 @@ pub(super) async fn drive(
             }
             () = Ending::alive(&mut ending), if ending.is_some() => {}
             () = sleep_until(wake) => match (&ending, news.exit) {
-                (Some(_), Some(exit)) => return ended(exit, [&stdout, &stderr], news.killed),
                 (Some(_), None) => return End::TimedOut(news.killed),
-                // It ended in time; a reader who took a stream has not read all of it.
-                (None, Some(exit)) => return ended(exit, [&stdout, &stderr], news.killed),
+                // It ended; a reader who took a stream has not read all of it, or the report of a kill is late.
+                (_, Some(exit)) => return ended(exit, [&stdout, &stderr], news.killed),
                 (None, None) if deadline.is_some_and(|deadline| deadline.by_agent) => {
                     ending = Some(Ending::asking(&running.link));
                 }

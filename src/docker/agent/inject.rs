@@ -99,9 +99,9 @@ impl DockerProvider {
             }
             Err(failure) => return Err(failure),
         };
-        let filled = self.fill(filler.container_id.as_deref().unwrap_or(&name)).await;
+        let outcome = self.fill(filler.container_id.as_deref().unwrap_or(&name)).await;
         filler.remove().await;
-        filled.map(|()| true)
+        outcome.map(|()| true)
     }
 
     async fn fill(&self, filler: &str) -> Result<(), EngineFailure> {

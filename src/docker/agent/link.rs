@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use gym_sandbox_agent::protocol::{
     AgentHello, AgentMessage, ClientHello, ClientMessage, ExecRequest, Fingerprint, INPUT_WINDOW_BYTES,
-    MAX_MESSAGE_BYTES, Malformed, OLDEST_VERSION, VERSION,
+    Malformed, OLDEST_VERSION, VERSION,
 };
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::oneshot;
@@ -391,15 +391,4 @@ impl Shared {
         // Nothing that is done under the lock can panic half-way.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Says whether a command is short enough to be sent.
-pub(super) fn fits(request: &ExecRequest) -> bool {
-    let entries = request
-        .argv
-        .iter()
-        .chain(&request.env)
-        .map(|entry| entry.len() + 4)
-        .sum::<usize>();
-    entries + request.cwd.len() + request.user.len() + 1024 < MAX_MESSAGE_BYTES
 }

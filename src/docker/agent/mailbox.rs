@@ -18,7 +18,7 @@ const SMALL_BYTES: usize = 8 * 1024;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Killed {
     pub(super) cause: ExitCause,
-    pub(super) killed: u32,
+    pub(super) count: u32,
     pub(super) survivors: u32,
     /// There may be survivors that nobody saw.
     pub(super) is_unsure: bool,
@@ -149,7 +149,7 @@ impl Mailbox {
                 let survivors = u32::try_from(survivors.len()).unwrap_or(u32::MAX);
                 inbox.news.killed = Some(Killed {
                     cause,
-                    killed,
+                    count: killed,
                     survivors,
                     is_unsure,
                 });

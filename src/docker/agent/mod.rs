@@ -113,3 +113,6 @@ impl Fleet {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

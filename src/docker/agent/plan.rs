@@ -139,8 +139,8 @@ impl Plan {
         }
         let platform = request.options.platform.as_deref().unwrap_or_default();
         let image = request.image.to_string();
-        let provided = provider.provide_agent(container_id, &image, platform).await;
-        provided.map_err(|failure| {
+        let outcome = provider.provide_agent(container_id, &image, platform).await;
+        outcome.map_err(|failure| {
             failure.into_error(
                 Operation::Create,
                 "the resident agent could not be put into the sandbox",

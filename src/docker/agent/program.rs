@@ -41,12 +41,20 @@ fn canonical(architecture: &str) -> &str {
 
 /// The volume with this very program. Another build has another one.
 pub(super) fn volume() -> String {
-    format!("gym-sandbox-agent-{FINGERPRINT}")
+    format!("gym-sandbox-agent-{FINGERPRINT}{}", suffix())
+}
+
+/// Tests damage volumes of their own.
+fn suffix() -> String {
+    #[cfg(test)]
+    return super::tests::SUFFIX.with(|suffix| suffix.borrow().clone());
+    #[cfg(not(test))]
+    String::new()
 }
 
 /// The container that somebody fills the volume with; its name is the lock.
 pub(super) fn filler() -> String {
-    format!("gym-sandbox-agent-fill-{FINGERPRINT}")
+    format!("gym-sandbox-agent-fill-{FINGERPRINT}{}", suffix())
 }
 
 /// The size of the whole program in bytes.

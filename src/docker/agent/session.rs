@@ -34,7 +34,7 @@ pub(super) struct AgentExec {
 
 enum Outcome {
     Running(oneshot::Receiver<Result<ExecResult>>),
-    Ended(ExecResult),
+    Ended(Box<ExecResult>),
     /// The error was handed out already.
     Failed,
 }
@@ -48,7 +48,7 @@ pub(in crate::docker) fn ended_session(sandbox_id: &SandboxId, result: ExecResul
         sandbox_id: sandbox_id.clone(),
         channel: None,
         outputs,
-        outcome: Outcome::Ended(result),
+        outcome: Outcome::Ended(Box::new(result)),
         task: None,
     })
 }
@@ -73,13 +73,13 @@ impl AgentExec {
 
     async fn result(&mut self) -> Result<ExecResult> {
         let received = match &mut self.outcome {
-            Outcome::Ended(result) => return Ok(result.clone()),
+            Outcome::Ended(result) => return Ok((**result).clone()),
             Outcome::Failed => return Err(self.lost("the command failed before")),
             Outcome::Running(receiver) => receiver.await,
         };
         match received {
             Ok(Ok(result)) => {
-                self.outcome = Outcome::Ended(result.clone());
+                self.outcome = Outcome::Ended(Box::new(result.clone()));
                 Ok(result)
             }
             Ok(Err(error)) => {
@@ -107,7 +107,7 @@ impl AgentExec {
     fn has_ended(&mut self) -> bool {
         if let Outcome::Running(receiver) = &mut self.outcome {
             match receiver.try_recv() {
-                Ok(Ok(result)) => self.outcome = Outcome::Ended(result),
+                Ok(Ok(result)) => self.outcome = Outcome::Ended(Box::new(result)),
                 Ok(Err(_)) | Err(oneshot::error::TryRecvError::Closed) => self.outcome = Outcome::Failed,
                 Err(oneshot::error::TryRecvError::Empty) => return false,
             }
