@@ -3,6 +3,8 @@
 //! `cargo bench --bench compose`. A ratio against docker compose needs its command; docs/compose-support.md says how the
 //! two are compared.
 
+#![expect(clippy::print_stderr, reason = "a skipped bench says so")]
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 

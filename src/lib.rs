@@ -4,6 +4,8 @@
 //! the one for Docker-compatible engines. What a sandbox should be is a [`SandboxSpec`], what came of a command an
 //! [`ExecResult`], and everything that can go wrong an [`Error`] with an [`ErrorKind`] to match on.
 //!
+//! [`compose`] reads Compose files as docker compose does, without its command.
+//!
 //! ```no_run
 //! use gym_sandbox::{AsyncSandbox, SandboxSpec, provider::config_from_yaml};
 //!

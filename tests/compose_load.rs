@@ -241,7 +241,7 @@ fn secrets_from_variables_are_known_but_never_shown() {
         loaded.project.secrets["s"]
             .value
             .as_ref()
-            .map(|value| value.expose()),
+            .map(gym_sandbox::compose::model::SecretValue::expose),
         Some("hunter2")
     );
     let shown = format!("{:?}", loaded.project.secrets)

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 #[path = "../fuzz/fuzz_targets/compose_functions.rs"]
+#[expect(unreachable_pub, reason = "the fuzz targets include the file, too")]
 mod compose_functions;
 
 /// Pieces a Compose file is made of, right and wrong ones.

@@ -1,6 +1,6 @@
 //! What the Compose fuzz targets do with their input.
 //!
-//! Included by the targets and by tests/compose_properties.rs, which runs the same functions on generated input in CI.
+//! Included by the targets and by `tests/compose_properties.rs`, which runs the same functions on generated input in CI.
 
 use gym_sandbox::compose::config::{self, Format};
 use gym_sandbox::compose::{

@@ -183,6 +183,15 @@ fn write_yaml(value: &Json) -> String {
     output
 }
 
+/// Tells whether YAML 1.1, which many readers still speak, takes the text for a flag or a number to the base of 60.
+fn is_old(text: &str) -> bool {
+    const FLAGS: &[&str] = &["y", "yes", "on", "n", "no", "off"];
+    let is_number =
+        |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    FLAGS.iter().any(|flag| text.eq_ignore_ascii_case(flag))
+        || text.contains(':') && text.trim_start_matches(['+', '-']).split(':').all(is_number)
+}
+
 struct Quoted {
     /// A word that is nowhere in the value.
     word: String,
@@ -192,7 +201,7 @@ struct Quoted {
 impl Quoted {
     fn text(&mut self, text: &str) -> String {
         let is_string = matches!(scalar::resolve(text, true, ScalarTag::None), Ok(Value::Str(_)));
-        if is_string && text != "<<" || text.is_empty() {
+        if is_string && text != "<<" && !is_old(text) || text.is_empty() {
             return text.to_owned();
         }
         let (index, _) = self.texts.insert_full(text.to_owned());

@@ -18,8 +18,10 @@ impl TemplateError {
     pub(crate) fn message(&self, place: &str) -> String {
         match self {
             Self::Invalid(template) => {
-                let shown: String = template.chars().take(120).collect();
-                format!("invalid interpolation format for {place}: `{}`", shown.trim_end())
+                format!(
+                    "invalid interpolation format for {place}: `{}`",
+                    template.trim_end()
+                )
             }
             Self::Required { name, message } if message.is_empty() => {
                 format!("error while interpolating {place}: required variable {name} is missing a value")
@@ -35,6 +37,9 @@ impl TemplateError {
         }
     }
 }
+
+/// How much of a template an error shows.
+const SHOWN_CHARACTERS: usize = 120;
 
 /// The deepest nesting of defaults.
 const MOST_DEPTH: usize = 50;
@@ -133,7 +138,11 @@ impl Substitution<'_> {
         depth: usize,
     ) -> Result<(String, usize), (TemplateError, usize)> {
         let body = start + 2;
-        let invalid = || (TemplateError::Invalid(template.to_owned()), body);
+        // Only as much as is shown: a hostile template has an error at every second character.
+        let invalid = || {
+            let shown = template.chars().take(SHOWN_CHARACTERS).collect();
+            (TemplateError::Invalid(shown), body)
+        };
         let name = name_of(braced);
         if name.is_empty() {
             return Err(invalid());

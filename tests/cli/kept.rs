@@ -149,7 +149,7 @@ async fn a_sandbox_whose_id_can_t_be_told_is_removed() {
     assert!(
         answer
             .stderr()
-            .contains("the output could not be written: No space left on device"),
+            .contains("the output could not be written\n  caused by: No space left on device"),
         "{:?}",
         answer.text()
     );

@@ -7,6 +7,7 @@
 )]
 
 mod bench;
+mod compose_config;
 mod doctor;
 mod files;
 mod kept;

@@ -23,7 +23,7 @@ async fn the_version_is_data() {
 async fn help_is_data_and_names_every_command() {
     let (code, stdout, stderr) = call(&["--help"]).await;
     assert_eq!((code, stderr.as_str()), (Some(0), ""));
-    for command in ["run", "create", "exec", "rm", "doctor", "bench"] {
+    for command in ["run", "create", "exec", "rm", "compose", "doctor", "bench"] {
         assert!(stdout.contains(&format!("\n  {command} ")), "{stdout}");
     }
 }

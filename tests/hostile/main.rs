@@ -3,6 +3,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::similar_names,
+    clippy::print_stderr,
     reason = "what can't be done fails the test"
 )]
 
