@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 
 use futures::{FutureExt, StreamExt};
 use gym_sandbox::conformance::{self, Case, Context, Failure, Skip, Survey};
-use gym_sandbox::docker::{DockerConfig, DockerProvider};
+use gym_sandbox::docker::{DockerConfig, DockerProvider, ExecPathPolicy};
 use gym_sandbox::{SandboxProvider, SandboxSpec};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use tokio::runtime::Runtime;
@@ -44,17 +44,30 @@ const COMMAND_THEMES: [&str; 5] = ["exec", "environment", "output", "start_failu
 #[derive(Clone, Copy)]
 struct Subject {
     name: &'static str,
+    path: ExecPathPolicy,
     image: &'static str,
     server: &'static str,
 }
 
 const BUSYBOX: Subject = Subject {
     name: "docker",
+    path: ExecPathPolicy::Engine,
     image: common::BUSYBOX,
     server: "httpd -f -p {port}",
 };
+const AGENT: Subject = Subject {
+    name: "docker-agent",
+    path: ExecPathPolicy::Agent,
+    ..BUSYBOX
+};
+const AGENT_DEBIAN: Subject = Subject {
+    name: "docker-agent-debian",
+    path: ExecPathPolicy::Agent,
+    ..DEBIAN
+};
 const DEBIAN: Subject = Subject {
     name: "docker-debian",
+    path: ExecPathPolicy::Engine,
     image: common::DEBIAN,
     server: "python3 -m http.server {port}",
 };
@@ -63,8 +76,10 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(AT_ONCE);
     let mut trials = trials(BUSYBOX);
+    trials.extend(self::trials(AGENT));
     if common::long_tests_are_wanted() {
         trials.extend(self::trials(DEBIAN));
+        trials.extend(self::trials(AGENT_DEBIAN));
     }
     trials.extend(FAULTS.map(|(fault, name, case)| broken_trial(fault, name, case)));
     trials.push(unbroken_trial());
@@ -85,12 +100,19 @@ fn runtime() -> &'static Runtime {
     RUNTIME.get_or_init(|| Runtime::new().expect("a runtime can be made"))
 }
 
-/// The provider of this process, reached once.
-fn docker() -> Result<Arc<DockerProvider>, String> {
-    static PROVIDER: OnceLock<Result<Arc<DockerProvider>, String>> = OnceLock::new();
-    PROVIDER
+/// The providers of this process, one for each way to run commands, reached once.
+fn docker(path: ExecPathPolicy) -> Result<Arc<DockerProvider>, String> {
+    static ENGINE: OnceLock<Result<Arc<DockerProvider>, String>> = OnceLock::new();
+    static AGENT: OnceLock<Result<Arc<DockerProvider>, String>> = OnceLock::new();
+    let provider = if path == ExecPathPolicy::Engine {
+        &ENGINE
+    } else {
+        &AGENT
+    };
+    provider
         .get_or_init(|| {
             let mut config = DockerConfig::default();
+            config.exec.exec_path = path;
             config
                 .default_metadata
                 .insert(common::TEST_LABEL.to_owned(), common::run_label().to_owned());
@@ -125,7 +147,7 @@ fn trials(subject: Subject) -> Vec<Trial> {
 
 /// Runs a case, or says why not. Without an engine that is a failure where one is required.
 fn run(case: Case, subject: Subject) -> Result<Completion, Failed> {
-    let provider = match docker() {
+    let provider = match docker(subject.path) {
         Ok(provider) => provider,
         Err(reason) if common::engine_is_required() => return Err(reason.into()),
         Err(reason) => return Ok(Completion::ignored_with(reason)),
@@ -146,7 +168,7 @@ fn run(case: Case, subject: Subject) -> Result<Completion, Failed> {
 /// Runs the cases over a provider with a fault, and gives the names of those that fail.
 fn failing(fault: Fault, cases: Vec<Case>) -> Result<Vec<String>, String> {
     let provider = Broken {
-        inner: docker()?,
+        inner: docker(ExecPathPolicy::Engine)?,
         fault,
     };
     let context = context(BUSYBOX, Arc::new(provider));
@@ -206,13 +228,16 @@ fn unbroken_trial() -> Trial {
 
 /// Closes the provider, twice, and looks whether anything of this process is left.
 fn nothing_is_left() -> bool {
-    let Ok(provider) = docker() else { return true };
-    let closed = runtime().block_on(async {
-        provider.aclose().await?;
-        provider.aclose().await
-    });
+    let mut closed = Ok(());
+    for path in [ExecPathPolicy::Engine, ExecPathPolicy::Agent] {
+        let Ok(provider) = docker(path) else { return true };
+        closed = closed.and(runtime().block_on(async {
+            provider.aclose().await?;
+            provider.aclose().await
+        }));
+    }
     if let Err(error) = &closed {
-        eprintln!("the provider could not be closed: {}", error.report());
+        eprintln!("a provider could not be closed: {}", error.report());
     }
     match runtime().block_on(common::remove_leftovers(common::TEST_LABEL, common::run_label())) {
         Ok(left) if left.is_empty() => closed.is_ok(),

@@ -196,7 +196,8 @@ fn engine_config(global: &GlobalArgs) -> DockerConfig {
     config
 }
 
-fn run_request(args: RunArgs, config: DockerConfig, format: Format) -> Result<RunRequest> {
+fn run_request(args: RunArgs, mut config: DockerConfig, format: Format) -> Result<RunRequest> {
+    config.exec.exec_path = program::exec_path(&args.program);
     let download = |transfer: super::units::Transfer| Download {
         remote: transfer.source,
         local: transfer.target.into(),
@@ -214,7 +215,8 @@ fn run_request(args: RunArgs, config: DockerConfig, format: Format) -> Result<Ru
     })
 }
 
-fn exec_request(args: ExecArgs, config: DockerConfig, format: Format) -> Result<ExecRequest> {
+fn exec_request(args: ExecArgs, mut config: DockerConfig, format: Format) -> Result<ExecRequest> {
+    config.exec.exec_path = program::exec_path(&args.program);
     let mut program = program::request(args.program)?;
     if let Some(workdir) = args.workdir {
         program.options = program.options.with_cwd(workdir);

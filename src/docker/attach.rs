@@ -6,6 +6,7 @@ use crate::error::{Error, ErrorKind, Operation, Result, SandboxReason};
 use crate::provider::SandboxHandle;
 use crate::spec::{Ports, SandboxId, SandboxStatus};
 
+use super::agent::Resident;
 use super::owner::LABEL;
 use super::status::{Looked, status_of};
 use super::{DockerProvider, DockerRaw, PROVIDER, shell};
@@ -35,15 +36,20 @@ impl DockerProvider {
             .with_hint("only a running or paused sandbox can be used; remove it and create another one"));
         }
         let container_id = inspected.id.clone().unwrap_or_else(|| id.to_owned());
+        let agent = Resident::found(self.config().exec.exec_path, &inspected);
         let shell = match (&self.config().exec.exec_shell, status) {
             (Some(shell), _) => Some(shell.clone()),
             (None, SandboxStatus::Paused) => Some("sh".to_owned()),
-            (None, _) => shell::find(self, &container_id).await?,
+            (None, _) => shell::find(self, &container_id, &agent).await?,
         };
         let ports = exposed_ports(&inspected)?;
         Ok(SandboxHandle::new(name, PROVIDER)
             .with_ports(ports)
-            .with_raw(DockerRaw { container_id, shell }))
+            .with_raw(DockerRaw {
+                container_id,
+                shell,
+                agent,
+            }))
     }
 
     /// Removes a sandbox that this library made, in whatever state it is. Says whether it was there.

@@ -10,6 +10,7 @@ use crate::error::{Error, Operation, Result};
 use crate::provider::check_provider_options;
 use crate::spec::{Mapping, Value};
 
+use super::agent::ExecPathPolicy;
 use super::image::PullPolicy;
 
 /// How the Docker provider makes sandboxes and runs commands. Durations are seconds in configuration files, with the
@@ -94,6 +95,9 @@ pub struct ExecConfig {
     pub exec_shell: Option<String>,
     /// What a timeout kills. Default `kill_tree`.
     pub on_timeout: OnTimeout,
+    /// Whether commands are run by the resident agent or by the engine's exec; a spec's `exec_path` wins. Default
+    /// `auto`.
+    pub exec_path: ExecPathPolicy,
 }
 
 /// What is killed when a command runs out of time (contract D3).
@@ -172,6 +176,7 @@ impl Default for ExecConfig {
             concurrency: 32,
             exec_shell: None,
             on_timeout: OnTimeout::KillTree,
+            exec_path: ExecPathPolicy::default(),
         }
     }
 }
@@ -221,7 +226,13 @@ const SECTIONS: [(&str, &[&str]); 4] = [
     ),
     (
         "exec",
-        &["default_timeout_s", "concurrency", "exec_shell", "on_timeout"],
+        &[
+            "default_timeout_s",
+            "concurrency",
+            "exec_shell",
+            "on_timeout",
+            "exec_path",
+        ],
     ),
     (
         "probe",

@@ -12,6 +12,7 @@ use crate::error::{Error, ErrorKind, ImageProblem, Operation, Result};
 use crate::provider::SandboxHandle;
 use crate::spec::{SandboxId, SandboxSpec};
 
+use super::agent::Plan;
 use super::failure::EngineFailure;
 use super::image::{PullPolicy, image_error, problem_of};
 use super::lanes::Lane;
@@ -35,7 +36,12 @@ const ABSENT_LOOKS: u32 = 20;
 impl DockerProvider {
     pub(super) async fn create_sandbox(&self, spec: &SandboxSpec) -> Result<SandboxHandle> {
         let config = self.config();
-        let request = create_request(&config.create, &config.default_metadata, spec)?;
+        let request = create_request(
+            &config.create,
+            config.exec.exec_path,
+            &config.default_metadata,
+            spec,
+        )?;
         let engine = self.engine().await?;
         let created = engine.engine_now();
         let expires = spec.ttl().map(|ttl| created.plus(ttl).to_rfc3339());
@@ -47,32 +53,38 @@ impl DockerProvider {
             id: id.clone(),
             made: Made::Nothing,
         };
+        let mut plan = Plan::new(self, &id, spec, &request).await?;
+        let creating = self.create_by_plan(&mut guard, &request, &mut plan);
         let outcome = match config.create.start_timeout {
-            Some(timeout) => {
-                match tokio::time::timeout(timeout, self.create_and_start(&mut guard, &request)).await {
-                    Ok(outcome) => outcome,
-                    Err(_) => Err(Error::new(
-                        ErrorKind::CreateFailed,
-                        Operation::Create,
-                        format!(
-                            "timed out: image `{}` was not pulled, created and started in {timeout:?}",
-                            request.image
-                        ),
-                    )
-                    .with_retryable(true)
-                    .with_hint("raise `create.start_timeout_s`, or pull the image before")),
-                }
-            }
-            None => self.create_and_start(&mut guard, &request).await,
+            Some(timeout) => match tokio::time::timeout(timeout, creating).await {
+                Ok(outcome) => outcome,
+                Err(_) => Err(Error::new(
+                    ErrorKind::CreateFailed,
+                    Operation::Create,
+                    format!(
+                        "timed out: image `{}` was not pulled, created and started in {timeout:?}",
+                        request.image
+                    ),
+                )
+                .with_retryable(true)
+                .with_hint("raise `create.start_timeout_s`, or pull the image before")),
+            },
+            None => creating.await,
         };
         let container_id = match outcome {
             Ok(container_id) => container_id,
             Err(error) => return Err(guard.undo(error).await),
         };
-        match Box::pin(self.wait_ready(&container_id, &request.image, spec)).await {
+        let agent = plan.resident();
+        match Box::pin(self.wait_ready(&container_id, &agent, &request.image, spec)).await {
             Ok(shell) => {
+                plan.remember(self, &request);
                 guard.made = Made::Nothing;
-                let raw = DockerRaw { container_id, shell };
+                let raw = DockerRaw {
+                    container_id,
+                    shell,
+                    agent,
+                };
                 Ok(SandboxHandle::new(id, PROVIDER)
                     .with_ports(spec.ports().clone())
                     .with_raw(raw))
@@ -81,24 +93,52 @@ impl DockerProvider {
         }
     }
 
+    /// Creates with the agent where it is planned, and once without it where it does not work.
+    async fn create_by_plan(
+        &self,
+        guard: &mut CreateGuard,
+        request: &CreateRequest,
+        plan: &mut Plan,
+    ) -> Result<String> {
+        if plan.has_agent() {
+            let failed = match self.create_and_start(guard, request, plan).await {
+                Ok(container_id) => match plan.prove(self, &container_id).await {
+                    Ok(()) => return Ok(container_id),
+                    Err(error) => error,
+                },
+                Err(error) => error,
+            };
+            plan.fall_back(self, failed)?;
+            self.remove_container(guard.id.as_str()).await?;
+            guard.made = Made::Nothing;
+        }
+        self.create_and_start(guard, request, plan).await
+    }
+
     /// Pulls where needed, creates and starts. Holds a slot of the create lane, but not while it pulls.
-    async fn create_and_start(&self, guard: &mut CreateGuard, request: &CreateRequest) -> Result<String> {
+    async fn create_and_start(
+        &self,
+        guard: &mut CreateGuard,
+        request: &CreateRequest,
+        plan: &Plan,
+    ) -> Result<String> {
         let platform = request.options.platform.as_deref();
         if request.options.pull_policy == PullPolicy::Always {
             self.pull_image(&request.image, platform).await?;
         }
         let mut slot = self.lanes().slot(Lane::Create).await?;
-        let mut answer = self.create_call(guard, request).await?;
+        let mut answer = self.create_call(guard, request, plan).await?;
         if is_missing_image(&answer) && request.options.pull_policy == PullPolicy::Missing {
             drop(slot);
             self.pull_image(&request.image, platform).await?;
             slot = self.lanes().slot(Lane::Create).await?;
-            answer = self.create_call(guard, request).await?;
+            answer = self.create_call(guard, request, plan).await?;
         }
         let container = answer.map_err(|failure| create_error(request, failure))?;
         for warning in &container.warnings {
             tracing::warn!(sandbox_id = %guard.id, %warning, "the engine warns about a create");
         }
+        plan.provide(self, &container.id, request).await?;
         self.start_container(&container.id, request).await?;
         drop(slot);
         Ok(container.id)
@@ -110,13 +150,14 @@ impl DockerProvider {
         &self,
         guard: &mut CreateGuard,
         request: &CreateRequest,
+        plan: &Plan,
     ) -> Result<Result<ContainerCreateResponse, EngineFailure>> {
         let client = self.engine().await?.client.clone();
         let options = CreateContainerOptionsBuilder::new()
             .name(guard.id.as_str())
             .platform(request.options.platform.as_deref().unwrap_or_default())
             .build();
-        let body = request.body.clone();
+        let body = plan.body(request);
         let call = tokio::spawn(async move { client.create_container(Some(options), body).await });
         guard.made = Made::Calling(call);
         let Made::Calling(call) = &mut guard.made else {

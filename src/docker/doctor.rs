@@ -86,7 +86,7 @@ pub struct EngineReport {
     pub clock_offset_ms: i64,
     /// How many files this process may open; none where the system does not tell.
     pub open_files_limit: Option<u64>,
-    /// How commands are run: `engine` is through the engine's exec.
+    /// How commands are run: `agent` is by the resident agent, `engine` through the engine's exec.
     pub exec_path: String,
     /// Why commands are run this way.
     pub exec_path_reason: String,
@@ -132,6 +132,7 @@ impl DockerProvider {
         let pools = Pools::of(info.default_address_pools.as_deref().unwrap_or_default());
         let mut report = report(engine, &version, &info, &pools, &subnets);
         report.networks = networks.len() as u64;
+        (report.exec_path, report.exec_path_reason) = self.exec_path_report(engine);
         report.open_files_limit = open_files_limit(&limits);
         judge(&mut report, &info);
         Ok(report)
@@ -186,7 +187,7 @@ fn report(
         clock_offset_ms: engine.clock_offset_ms(),
         open_files_limit: None,
         exec_path: "engine".to_owned(),
-        exec_path_reason: "the resident agent is not built in".to_owned(),
+        exec_path_reason: String::new(),
         warnings: Vec::new(),
         problems: Vec::new(),
     }

@@ -42,6 +42,7 @@ impl DockerProvider {
             )));
         };
         let mut detail = detail_of(handle, *inspected, &self.reachable_host().await);
+        detail.exec_path = raw.exec_path();
         detail.last_log_lines = self.last_lines(&raw.container_id).await;
         Ok(detail)
     }

@@ -1,6 +1,7 @@
 //! The Docker provider: sandboxes as containers of any engine that speaks the Docker Engine API, through bollard.
 //! The only module that knows bollard; one file an operation, each with a pure request function and the call.
 
+mod agent;
 mod archive;
 mod attach;
 mod close;
@@ -34,9 +35,11 @@ use crate::provider::{
     EndpointProvider, FilesProvider, InspectProvider, Reaper, SandboxHandle, SandboxProvider, SpawnProvider,
 };
 use crate::spec::{
-    ExecOptions, ExecResult, Mapping, SandboxDetail, SandboxEndpoint, SandboxId, SandboxSpec, SandboxStatus,
+    ExecOptions, ExecPath, ExecResult, Mapping, SandboxDetail, SandboxEndpoint, SandboxId, SandboxSpec,
+    SandboxStatus,
 };
 
+pub use agent::ExecPathPolicy;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub use archive::unpack_for_fuzzing;
@@ -75,6 +78,7 @@ struct Shared {
     lanes: Lanes,
     engine: OnceCell<Engine>,
     reaper: Reaper,
+    fleet: agent::Fleet,
     facts: archive::FactsCache,
 }
 
@@ -88,6 +92,19 @@ pub struct DockerRaw {
     pub container_id: String,
     /// The shell that runs shell lines; none in an image without one.
     pub shell: Option<String>,
+    agent: Arc<agent::Resident>,
+}
+
+impl DockerRaw {
+    /// How commands are run now; before the first command, how they will be tried.
+    pub fn exec_path(&self) -> ExecPath {
+        self.agent.exec_path()
+    }
+
+    /// Why commands are run by the engine's exec; none while they are run by the resident agent.
+    pub fn engine_reason(&self) -> Option<Arc<str>> {
+        self.agent.engine_reason()
+    }
 }
 
 impl DockerProvider {
@@ -104,6 +121,7 @@ impl DockerProvider {
                 lanes,
                 engine: OnceCell::new(),
                 reaper: Reaper::new(),
+                fleet: agent::Fleet::default(),
                 facts: archive::FactsCache::default(),
             }),
         })
@@ -151,6 +169,10 @@ impl DockerProvider {
 
     fn reaper(&self) -> &Reaper {
         &self.shared.reaper
+    }
+
+    fn fleet(&self) -> &agent::Fleet {
+        &self.shared.fleet
     }
 }
 

@@ -7,6 +7,7 @@ use crate::error::{Error, Operation, Result};
 use crate::provider::check_provider_options;
 use crate::spec::{Mapping, SandboxSpec, Value};
 
+use super::agent::ExecPathPolicy;
 use super::config::{CreateConfig, Preset};
 use super::image::PullPolicy;
 
@@ -23,9 +24,10 @@ struct Options {
     cap_drop: Option<Vec<String>>,
     security_opt: Option<Vec<String>>,
     pids_limit: Option<i64>,
+    exec_path: Option<ExecPathPolicy>,
 }
 
-const ALLOWED: [&str; 9] = [
+const ALLOWED: [&str; 10] = [
     "pull_policy",
     "platform",
     "preset",
@@ -35,6 +37,7 @@ const ALLOWED: [&str; 9] = [
     "cap_drop",
     "security_opt",
     "pids_limit",
+    "exec_path",
 ];
 
 /// The create options of one sandbox, after defaults, preset and the spec's own have been laid over each other.
@@ -50,13 +53,18 @@ pub(super) struct Effective {
     pub(super) pids_limit: Option<i64>,
     pub(super) memory_mib: Option<u64>,
     pub(super) log_cap: bool,
+    pub(super) exec_path: ExecPathPolicy,
 }
 
 /// Memory of a `hardened` sandbox whose spec names none.
 const HARDENED_MEMORY_MIB: u64 = 2048;
 const HARDENED_PIDS: i64 = 512;
 
-pub(super) fn effective(config: &CreateConfig, spec: &SandboxSpec) -> Result<Effective> {
+pub(super) fn effective(
+    config: &CreateConfig,
+    exec_path: ExecPathPolicy,
+    spec: &SandboxSpec,
+) -> Result<Effective> {
     let options = read(spec.provider_options())?;
     let hardened = options.preset.unwrap_or(config.preset) == Preset::Hardened;
     let mut cap_drop = options.cap_drop.unwrap_or_else(|| config.cap_drop.clone());
@@ -92,6 +100,7 @@ pub(super) fn effective(config: &CreateConfig, spec: &SandboxSpec) -> Result<Eff
         pids_limit,
         memory_mib,
         log_cap: hardened,
+        exec_path: options.exec_path.unwrap_or(exec_path),
     })
 }
 
@@ -151,7 +160,7 @@ mod tests {
     #[test]
     fn d10_an_unknown_option_is_refused_by_name() {
         let spec = SandboxSpec::new("a").with_provider_option("privilged", true);
-        let error = effective(&CreateConfig::default(), &spec).unwrap_err();
+        let error = effective(&CreateConfig::default(), ExecPathPolicy::Engine, &spec).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
         assert!(error.to_string().contains("`privilged`"), "{error}");
         assert!(error.hint().unwrap().contains("pull_policy"));
@@ -167,7 +176,7 @@ mod tests {
         let spec = SandboxSpec::new("a")
             .with_provider_option("preset", "hardened")
             .with_provider_option("network", "none");
-        let effective = effective(&config, &spec).unwrap();
+        let effective = effective(&config, ExecPathPolicy::Engine, &spec).unwrap();
         assert_eq!(effective.network.as_deref(), Some("none"));
         assert_eq!(effective.pids_limit, Some(7));
         assert_eq!(effective.cap_drop, ["ALL"]);
@@ -178,7 +187,12 @@ mod tests {
 
     #[test]
     fn compat_adds_nothing() {
-        let effective = effective(&CreateConfig::default(), &SandboxSpec::new("a")).unwrap();
+        let effective = effective(
+            &CreateConfig::default(),
+            ExecPathPolicy::Engine,
+            &SandboxSpec::new("a"),
+        )
+        .unwrap();
         assert!(effective.cap_drop.is_empty() && effective.security_opt.is_empty() && !effective.log_cap);
         assert_eq!((effective.pids_limit, effective.memory_mib), (None, None));
     }
@@ -195,7 +209,7 @@ mod tests {
             ("network", Value::from("container:other")),
         ] {
             let spec = SandboxSpec::new("a").with_provider_option(key, value);
-            let error = effective(&CreateConfig::default(), &spec).unwrap_err();
+            let error = effective(&CreateConfig::default(), ExecPathPolicy::Engine, &spec).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{key}");
             assert!(error.to_string().contains(&format!("`{key}`")), "{error}");
         }

@@ -1,5 +1,6 @@
 //! When a new sandbox is ready, and what is said of one that ends before (contract P1-P7, D15, bugs B22).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bollard::query_parameters::WaitContainerOptionsBuilder;
@@ -9,6 +10,7 @@ use tokio::time::Instant;
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::spec::{ExecErrorType, ExecOptions, ExecResult, SandboxId, SandboxSpec};
 
+use super::agent::Resident;
 use super::config::ProbeConfig;
 use super::image::ImageReference;
 use super::status::Looked;
@@ -19,12 +21,13 @@ impl DockerProvider {
     pub(super) async fn wait_ready(
         &self,
         container_id: &str,
+        agent: &Arc<Resident>,
         image: &ImageReference,
         spec: &SandboxSpec,
     ) -> Result<Option<String>> {
         let ready = async {
-            self.probe(container_id).await?;
-            let shell = self.find_shell(container_id).await?;
+            self.probe(container_id, agent).await?;
+            let shell = self.find_shell(container_id, agent).await?;
             self.check_alive(container_id, image).await?;
             Ok(shell)
         };
@@ -53,7 +56,7 @@ impl DockerProvider {
     }
 
     /// Ends when the main process does; never, when the engine can't be asked.
-    async fn main_process_ended(&self, container_id: &str) {
+    pub(super) async fn main_process_ended(&self, container_id: &str) {
         if let Ok(engine) = self.engine().await {
             let options = WaitContainerOptionsBuilder::new()
                 .condition("not-running")
@@ -97,7 +100,7 @@ impl DockerProvider {
             .with_hint("the entrypoint must keep running; leave it out to only run commands"))
     }
 
-    async fn probe(&self, container_id: &str) -> Result<()> {
+    async fn probe(&self, container_id: &str, agent: &Arc<Resident>) -> Result<()> {
         let probe = &self.config().probe;
         let Some(command) = &probe.command else {
             return Ok(());
@@ -107,6 +110,7 @@ impl DockerProvider {
         let raw = DockerRaw {
             container_id: container_id.to_owned(),
             shell: Some("sh".to_owned()),
+            agent: Arc::clone(agent),
         };
         let deadline = probe
             .deadline
@@ -146,11 +150,11 @@ impl DockerProvider {
     }
 
     /// The shell for shell lines (contract X9). None when the image has none.
-    async fn find_shell(&self, container_id: &str) -> Result<Option<String>> {
+    async fn find_shell(&self, container_id: &str, agent: &Arc<Resident>) -> Result<Option<String>> {
         if let Some(shell) = &self.config().exec.exec_shell {
             return Ok(Some(shell.clone()));
         }
-        super::shell::find(self, container_id).await
+        super::shell::find(self, container_id, agent).await
     }
 }
 

@@ -8,6 +8,7 @@ use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::spec::{SandboxSpec, check_environment};
 
 use super::PROVIDER;
+use super::agent::ExecPathPolicy;
 use super::config::CreateConfig;
 use super::image::ImageReference;
 use super::options::{Effective, effective};
@@ -25,6 +26,7 @@ pub(super) struct CreateRequest {
 /// [`CreateRequest::with_labels`].
 pub(super) fn create_request(
     config: &CreateConfig,
+    exec_path: ExecPathPolicy,
     default_metadata: &std::collections::BTreeMap<String, String>,
     spec: &SandboxSpec,
 ) -> Result<CreateRequest> {
@@ -40,8 +42,8 @@ pub(super) fn create_request(
     owner::check_metadata(default_metadata)?;
     check_workdir(spec)?;
     check_resources(spec)?;
-    let options = effective(config, spec)?;
-    let (entrypoint, cmd) = main_process(config, spec)?;
+    let options = effective(config, exec_path, spec)?;
+    let (entrypoint, cmd) = main_process(config, &options, spec)?;
     let mut labels: HashMap<String, String> = HashMap::new();
     labels.extend(default_metadata.clone());
     labels.extend(spec.metadata().clone());
@@ -94,7 +96,11 @@ impl CreateRequest {
 /// More than this not every `sleep` can be told; it is 68 years.
 const MAX_SLEEP_SECONDS: u64 = i32::MAX as u64;
 
-fn main_process(config: &CreateConfig, spec: &SandboxSpec) -> Result<(Vec<String>, Vec<String>)> {
+fn main_process(
+    config: &CreateConfig,
+    options: &Effective,
+    spec: &SandboxSpec,
+) -> Result<(Vec<String>, Vec<String>)> {
     if let Some(bad) = spec.entrypoint().iter().find(|argument| argument.contains('\0')) {
         return Err(Error::invalid(
             Operation::Create,
@@ -102,14 +108,14 @@ fn main_process(config: &CreateConfig, spec: &SandboxSpec) -> Result<(Vec<String
         ));
     }
     match (spec.entrypoint().split_first(), spec.ttl()) {
-        (Some((program, arguments)), None) => Ok((vec![program.clone()], arguments.to_vec())),
-        // Nothing inside the container could end somebody else's main process in time.
-        (Some(_), Some(_)) => Err(Error::unsupported(
+        // Only the agent could end somebody else's main process in time.
+        (Some(_), Some(_)) if options.exec_path == ExecPathPolicy::Engine => Err(Error::unsupported(
             Operation::Create,
             PROVIDER,
             "a ttl together with an entrypoint without the resident agent",
         )
         .with_hint("leave out the ttl, or start the program as a command in a sandbox that is kept alive")),
+        (Some((program, arguments)), _) => Ok((vec![program.clone()], arguments.to_vec())),
         (None, None) => Ok((
             vec![config.keepalive_shell.clone()],
             vec!["-c".to_owned(), config.keepalive_cmd.clone()],

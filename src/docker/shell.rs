@@ -1,20 +1,27 @@
 //! Which shell an image has, found by trying (contract X9).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::Result;
 use crate::spec::{ExecErrorType, ExecOptions, ExecReason, SandboxId, StartProblem};
 
+use super::agent::Resident;
 use super::{DockerProvider, DockerRaw};
 
 const PROBE: Duration = Duration::from_secs(30);
 
 /// `bash` where `sh` finds it, else `sh` or `/bin/sh`; none where the image has neither. Any other trouble means `sh`.
-pub(super) async fn find(provider: &DockerProvider, container_id: &str) -> Result<Option<String>> {
+pub(super) async fn find(
+    provider: &DockerProvider,
+    container_id: &str,
+    agent: &Arc<Resident>,
+) -> Result<Option<String>> {
     let id = SandboxId::new(container_id)?;
     let raw = DockerRaw {
         container_id: container_id.to_owned(),
         shell: None,
+        agent: Arc::clone(agent),
     };
     // A sandbox may have a PATH without the directory of its shell.
     for sh in ["sh", "/bin/sh"] {

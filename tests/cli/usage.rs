@@ -124,13 +124,6 @@ async fn what_this_build_lacks_is_refused_by_name() {
             "use `--provider docker`"
         )
     );
-    assert_eq!(
-        call(&["run", "--image", BUSYBOX, "--exec-path", "agent", "--", "true"]).await,
-        refused(
-            "--exec-path agent needs the resident agent",
-            "use `--exec-path engine`, or leave it out"
-        )
-    );
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use bollard::Docker;
 use bollard::query_parameters::{ListContainersOptionsBuilder, RemoveContainerOptionsBuilder};
 use gym_sandbox::SandboxSpec;
-use gym_sandbox::docker::{DockerConfig, DockerProvider};
+use gym_sandbox::docker::{DockerConfig, DockerProvider, ExecPathPolicy};
 
 /// The test images, see `docs/development.md`.
 pub(crate) const BUSYBOX: &str = "gym-sandbox/busybox:test";
@@ -55,7 +55,23 @@ pub(crate) struct DockerTest {
 /// # Panics
 /// Where no engine answers and `SANDBOX_REQUIRE_DOCKER` is 1.
 pub(crate) async fn docker() -> Option<DockerTest> {
-    docker_with(DockerConfig::default()).await
+    docker_with(config()).await
+}
+
+/// The default configuration; `GYM_SANDBOX_TEST_EXEC_PATH` names another way than the default to run commands.
+///
+/// # Panics
+/// Where that is not `auto`, `engine` or `agent`.
+pub(crate) fn config() -> DockerConfig {
+    let mut config = DockerConfig::default();
+    match std::env::var("GYM_SANDBOX_TEST_EXEC_PATH").as_deref() {
+        Ok("auto") => config.exec.exec_path = ExecPathPolicy::Auto,
+        Ok("engine") => config.exec.exec_path = ExecPathPolicy::Engine,
+        Ok("agent") => config.exec.exec_path = ExecPathPolicy::Agent,
+        Ok(other) => panic!("`{other}` is no way to run commands"),
+        Err(_) => {}
+    }
+    config
 }
 
 /// The same with a configuration.

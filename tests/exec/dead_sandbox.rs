@@ -8,7 +8,7 @@ use gym_sandbox::{
     ErrorKind, ExecErrorType, ExecOptions, ExecReason, ExecResult, SandboxReason, SandboxSpec,
 };
 
-use super::{Started, common, start};
+use super::{Started, common, sleepers, start};
 
 fn assert_reason(result: &ExecResult, reason: SandboxReason) {
     assert_eq!(result.error_type, Some(ExecErrorType::Sandbox), "{result:?}");
@@ -29,7 +29,7 @@ async fn b08_a_sandbox_that_dies_under_a_command() {
         let sandbox = Arc::clone(&started.sandbox);
         tokio::spawn(async move { sandbox.exec("echo on; sleep 60").await.unwrap() })
     };
-    assert_ne!(started.until("pidof sleep | wc -w", "2\n").await, "");
+    assert_ne!(started.until(&sleepers(), "1\n").await, "");
     let began = Instant::now();
     common::client()
         .await
@@ -72,7 +72,7 @@ async fn b25_d08_a_paused_sandbox_answers_at_once_and_a_running_command_goes_on(
         let sandbox = Arc::clone(&started.sandbox);
         tokio::spawn(async move { sandbox.exec("sleep 2; echo x").await.unwrap() })
     };
-    assert_eq!(started.until("pidof sleep | wc -w", "2\n").await, "2\n");
+    assert_eq!(started.until(&sleepers(), "1\n").await, "1\n");
     client.pause_container(&id(&started)).await.unwrap();
     assert_reason(&started.exec("true").await, SandboxReason::Paused);
     client.unpause_container(&id(&started)).await.unwrap();
@@ -95,7 +95,7 @@ async fn b25_a_timeout_fires_during_a_pause() {
                 .unwrap()
         })
     };
-    assert_eq!(started.until("pidof sleep | wc -w", "2\n").await, "2\n");
+    assert_eq!(started.until(&sleepers(), "1\n").await, "1\n");
     client.pause_container(&id(&started)).await.unwrap();
     let result = tokio::time::timeout(Duration::from_secs(20), running)
         .await
@@ -105,8 +105,8 @@ async fn b25_a_timeout_fires_during_a_pause() {
     assert_eq!(result.killed, None, "nothing can be killed in a frozen sandbox");
     client.unpause_container(&id(&started)).await.unwrap();
     assert_eq!(
-        started.until("pidof sleep | wc -w", "1\n").await,
-        "1\n",
+        started.until(&sleepers(), "0\n").await,
+        "0\n",
         "killed once it runs again"
     );
     started.close().await;

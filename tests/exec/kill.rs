@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use gym_sandbox::docker::{DockerConfig, OnTimeout};
+use gym_sandbox::docker::OnTimeout;
 use gym_sandbox::{ExecErrorType, ExecOptions, ExecReason, SandboxReason, SandboxSpec};
 
-use super::{PROCESSES, Started, common, start, start_with};
+use super::{PROCESSES, Started, common, engine_path, sleepers, start, start_with};
 
 /// One child cleared its environment and leads a session, one ignores HUP, one lost its parent.
 const TREE: &str = "env -i /usr/bin/setsid sleep 999 & nohup sleep 998 & (sleep 997 &) ; sleep 996";
@@ -89,11 +89,7 @@ async fn d03_other_commands_of_the_sandbox_are_left_alone() {
     assert!(service.is_success());
     times_out_without_survivors_of(&started).await;
     assert_eq!(other.await.unwrap().stdout().as_deref(), Some("untouched\n"));
-    assert_eq!(
-        started.stdout("pidof sleep | wc -w").await,
-        "2\n",
-        "the keepalive's and the service's"
-    );
+    assert_eq!(started.stdout(sleepers()).await, "1\n", "the service's");
     started.close().await;
 }
 
@@ -175,9 +171,10 @@ async fn d03_a_fork_bomb_under_a_pids_limit_is_killed() {
 #[tokio::test]
 async fn d03_an_image_without_a_shell_says_that_the_end_is_not_known() {
     let spec = || SandboxSpec::new(common::STATIC).with_entrypoint(["/static"]);
-    let Some(started) = start(spec()).await else {
+    let Some(test) = common::docker_with(engine_path()).await else {
         return;
     };
+    let started = start_with(test, spec()).await;
     let sleep = || ExecOptions::new(["/static", "sleep", "60"]).with_timeout(Duration::from_secs(1));
     let result = started.exec(sleep()).await;
     assert_eq!(
@@ -187,7 +184,7 @@ async fn d03_an_image_without_a_shell_says_that_the_end_is_not_known() {
     assert!(result.stderr().unwrap().contains("not known"), "{result:?}");
     started.close().await;
 
-    let mut config = DockerConfig::default();
+    let mut config = engine_path();
     config.exec.on_timeout = OnTimeout::KillSandbox;
     let Some(test) = common::docker_with(config).await else {
         return;

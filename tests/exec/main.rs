@@ -16,12 +16,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::DockerTest;
+use gym_sandbox::docker::{DockerConfig, ExecPathPolicy};
 use gym_sandbox::{AsyncSandbox, ExecOptions, ExecResult, SandboxSpec};
 
 /// A started sandbox of one test, removed by [`Started::close`].
 pub(crate) struct Started {
     pub(crate) sandbox: Arc<AsyncSandbox>,
     pub(crate) test: DockerTest,
+}
+
+/// A configuration under which the engine runs the commands, for what is only so on that path.
+pub(crate) fn engine_path() -> DockerConfig {
+    let mut config = DockerConfig::default();
+    config.exec.exec_path = ExecPathPolicy::Engine;
+    config
 }
 
 /// Starts a sandbox, or skips the test visibly.
@@ -66,12 +74,18 @@ impl Started {
     }
 }
 
-/// A shell line that prints the command lines of all processes but those that are always there, one a line.
+/// A shell line that prints the command lines of all processes but those that are always there, one a line; the
+/// agent's are left out as well.
 pub(crate) const PROCESSES: &str = r#"for d in /proc/[0-9]*; do
   p=${d#/proc/}; [ $p = 1 ] || [ $p = $$ ] && continue
   read -r stat <$d/stat 2>/dev/null || continue
   case ${stat##*) } in Z*|X*) continue ;; esac
   c=; IFS= read -r c <$d/cmdline 2>/dev/null
-  case $c in *sleep3600*|*"sleep 3600"*|"") continue ;; esac
+  case $c in *sleep3600*|*"sleep 3600"*|/.gym-sandbox/agent*|"") continue ;; esac
   echo "$c"
 done 2>/dev/null; true"#;
+
+/// A shell line that counts the sleeping processes of commands; the keepalive's own is not one.
+pub(crate) fn sleepers() -> String {
+    format!("( {PROCESSES} ) | grep -c '^sleep'")
+}

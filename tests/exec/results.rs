@@ -8,7 +8,7 @@ use gym_sandbox::{
     Command, ErrorKind, ExecErrorType, ExecOptions, ExecPath, ExecReason, SandboxSpec, StartProblem,
 };
 
-use super::{common, start};
+use super::{common, engine_path, start, start_with};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_exit_code_is_lost_or_made_up_at_32_in_flight() {
@@ -106,9 +106,10 @@ async fn b06_a_program_that_imitates_the_engine_is_an_ordinary_result() {
 
 #[tokio::test]
 async fn d05_late_start_failures_are_ordinary_on_the_engine_path() {
-    let Some(started) = start(SandboxSpec::new(common::BUSYBOX)).await else {
+    let Some(test) = common::docker_with(engine_path()).await else {
         return;
     };
+    let started = start_with(test, SandboxSpec::new(common::BUSYBOX)).await;
     started
         .stdout("printf '\\177ELFgarbage' >/tmp/g; printf '#!/no/interpreter\\n' >/tmp/i; chmod 755 /tmp/g /tmp/i")
         .await;

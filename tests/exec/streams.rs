@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use gym_sandbox::{ErrorKind, ExecOptions, OutputCap, SandboxSpec};
 use tokio::io::{AsyncRead, ReadBuf};
 
-use super::{common, start};
+use super::{common, sleepers, start};
 
 #[tokio::test]
 async fn b01_d04_a_background_child_does_not_hold_the_call_and_lives_on() {
@@ -119,9 +119,9 @@ async fn a_failing_input_reader_is_an_error_of_the_call_and_ends_the_command() {
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Io);
     assert_eq!(
-        started.until("pidof sleep | wc -w", "1\n").await,
-        "1\n",
-        "only the keepalive sleeps"
+        started.until(&sleepers(), "0\n").await,
+        "0\n",
+        "nothing sleeps any more"
     );
     started.close().await;
 }

@@ -15,6 +15,8 @@ pub(in crate::cli) struct Context<'a> {
     pub(in crate::cli) compat: Target<'a>,
     /// One with the preset `hardened`.
     pub(in crate::cli) hardened: Target<'a>,
+    /// One whose commands are run by the resident agent.
+    pub(in crate::cli) agent: Target<'a>,
     /// The same engine without the library.
     pub(in crate::cli) raw: RawEngine,
     /// The engine's address.
@@ -111,6 +113,28 @@ impl Context<'_> {
             })?;
         succeeded(status.success(), "the docker CLI did not succeed")
     }
+}
+
+/// Starts a program on this machine and reads its output, as a process without any sandbox.
+///
+/// # Errors
+/// It did not start, or did not exit with 0.
+pub(in crate::cli) async fn host_spawn(argv: &[&str]) -> Result<()> {
+    let output = Command::new(argv.first().copied().unwrap_or("true"))
+        .args(argv.iter().skip(1))
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output()
+        .await
+        .map_err(|error| {
+            Error::new(
+                ErrorKind::Io,
+                Operation::Exec,
+                "the host's process could not be started",
+            )
+            .with_source(error)
+        })?;
+    succeeded(output.status.success(), "the host's process did not succeed")
 }
 
 /// Nothing, or an error with this text.

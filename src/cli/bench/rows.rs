@@ -2,7 +2,7 @@
 
 use futures::FutureExt;
 
-use super::context::{Context, DockerCli};
+use super::context::{Context, DockerCli, host_spawn};
 use super::memory::MemoryWork;
 use super::sample::{Method, Plan, Step};
 use super::scratch::What;
@@ -48,6 +48,8 @@ enum Preset {
     Compat,
     /// Beside the raw calls stands the library under `compat`.
     Hardened,
+    /// `compat`, with the resident agent; beside the raw calls stands a process of this machine.
+    Agent,
 }
 
 /// How much is done in one run, for its rate.
@@ -73,6 +75,12 @@ const TREE_GOAL: f64 = 1.0;
 const TREE_CLI_GOAL: Option<f64> = Some(0.85);
 const LARGE_UP_GOAL: f64 = 1.10;
 const LARGE_DOWN_GOAL: f64 = 1.15;
+/// A command of the agent takes at most this part of an exec by raw calls.
+const AGENT_GOAL: f64 = 1.0 / 25.0;
+/// And at most so much more than a process of this machine.
+const SPAWN_GOAL: Option<f64> = Some(2.0);
+/// By the local socket at least three times the raw rate, as a ratio of times.
+const AGENT_STDOUT_GOAL: f64 = 1.0 / 3.0;
 /// At least 0.95 of the raw rate, as a ratio of times.
 const STDOUT_GOAL: f64 = 1.0 / 0.95;
 
@@ -85,6 +93,12 @@ const SEQUENTIAL: Plan = Plan {
 const BESIDE: Plan = Plan {
     blocks: 30,
     ..SEQUENTIAL
+};
+/// Long enough turns that what one leaves behind in caches does not count.
+const BLOCKS: Plan = Plan {
+    warm_up: 5,
+    blocks: 12,
+    block_length: 50,
 };
 const BATCHES: Plan = Plan {
     warm_up: 1,
@@ -109,7 +123,7 @@ const LARGE: Plan = Plan {
 };
 
 /// All rows.
-pub(in crate::cli) const ROWS: [Row; 19] = [
+pub(in crate::cli) const ROWS: [Row; 21] = [
     exec(
         "exec engine true sequential",
         Work::True,
@@ -153,6 +167,8 @@ pub(in crate::cli) const ROWS: [Row; 19] = [
         Preset::Hardened,
         BATCHES,
     ),
+    exec("exec agent true sequential", Work::True, Preset::Agent, BLOCKS),
+    exec("exec agent stdout 100 MB", Work::Stdout, Preset::Agent, BATCHES),
     Row {
         name: "exec engine output 5 GB under a 1 MiB cap",
         measured: Measured::Memory(MemoryWork::Output),
@@ -200,7 +216,10 @@ const fn copy_memory(name: &'static str, way: Way) -> Row {
 }
 
 const fn exec(name: &'static str, work: Work, preset: Preset, plan: Plan) -> Row {
+    let is_agent = matches!(preset, Preset::Agent);
     let (goal, amount) = match work {
+        Work::True if is_agent => (AGENT_GOAL, Amount::One),
+        Work::Stdout if is_agent => (AGENT_STDOUT_GOAL, Amount::Bytes(STDOUT_BYTES)),
         Work::True | Work::TrueWithTimeout => (EXEC_GOAL, Amount::One),
         Work::TrueInFlight => (EXEC_GOAL, Amount::Execs(IN_FLIGHT)),
         Work::Stdout => (STDOUT_GOAL, Amount::Bytes(STDOUT_BYTES)),
@@ -209,6 +228,8 @@ const fn exec(name: &'static str, work: Work, preset: Preset, plan: Plan) -> Row
     let other_goal = match (preset, work) {
         (Preset::Compat, Work::True | Work::TrueWithTimeout | Work::TrueInFlight) => CLI_GOAL,
         (Preset::Hardened, _) | (Preset::Compat, Work::Stdout | Work::Copy(_)) => None,
+        (Preset::Agent, Work::True) => SPAWN_GOAL,
+        (Preset::Hardened | Preset::Agent, _) | (Preset::Compat, Work::Stdout) => None,
     };
     Row {
         name,
@@ -236,6 +257,7 @@ impl TimeRow {
         let target = match self.preset {
             Preset::Compat => &context.compat,
             Preset::Hardened => &context.hardened,
+            Preset::Agent => &context.agent,
         };
         let ready = |side: Side| {
             let step: Step<'a> = Box::new(move || self.work.ready(context, target, side).boxed());
@@ -260,6 +282,11 @@ impl TimeRow {
                 once: Box::new(|| self.work.docker_cli(context, target).boxed()),
             }),
             Preset::Compat => {}
+            Preset::Agent if self.work == Work::True => methods.push(Method {
+                name: "host spawn",
+                once: Box::new(|| host_spawn(&["true"]).boxed()),
+            }),
+            Preset::Agent => {}
             Preset::Hardened => methods.push(Method {
                 name: "compat",
                 ready: None,
@@ -279,6 +306,7 @@ mod tests {
         let names: Vec<&str> = ROWS
             .iter()
             .filter(|row| row.name.starts_with("exec ") && !row.is_long())
+            .filter(|row| !row.is_long() && row.name.starts_with("exec engine"))
             .map(|row| row.name)
             .collect();
         for pair in names.chunks(2) {

@@ -76,38 +76,49 @@ async fn measure_all(
     rows: Vec<&'static Row>,
     effort: Effort,
 ) -> Result<Outcome<Vec<RowReport>>> {
-    let spec = SandboxSpec::new(image);
+    let by_agent = SandboxSpec::new(image).with_provider_option("exec_path", "agent");
+    let spec = by_agent.clone().with_provider_option("exec_path", "engine");
+    let by_agent = AsyncSandbox::new(Arc::clone(&provider)).with_spec(by_agent);
     let hardened = spec.clone().with_provider_option("preset", "hardened");
     let hardened = AsyncSandbox::new(Arc::clone(&provider)).with_spec(hardened);
     // The outer one owns the provider: its end waits for whatever a signal left to the background.
     let compat = AsyncSandbox::owning(provider).with_spec(spec);
     let outcome = with_sandbox(compat, Afterwards::Remove, async |compat| {
-        with_sandbox(hardened, Afterwards::Remove, async |hardened| {
-            let raw = RawEngine::connect(&address)
-                .await
-                .map_err(|error| baseline_failed(Operation::Connect, error))?;
-            let context = Context {
-                compat: Target::of(compat)?,
-                hardened: Target::of(hardened)?,
-                raw,
-                address: address.clone(),
-                cli: DockerCli::find().await,
-                scratch: Scratch::new().await?,
-            };
-            let mut reports = Vec::with_capacity(rows.len());
-            for row in rows {
-                output::note(&format!("measuring {}", row.name));
-                reports.push(measure(&context, row, effort).await?);
-            }
-            Ok(reports)
+        let outcome = with_sandbox(by_agent, Afterwards::Remove, async |by_agent| {
+            with_sandbox(hardened, Afterwards::Remove, async |hardened| {
+                let raw = RawEngine::connect(&address)
+                    .await
+                    .map_err(|error| baseline_failed(Operation::Connect, error))?;
+                let context = Context {
+                    compat: Target::of(compat)?,
+                    hardened: Target::of(hardened)?,
+                    agent: Target::of(by_agent)?,
+                    raw,
+                    address: address.clone(),
+                    cli: DockerCli::find().await,
+                    scratch: Scratch::new().await?,
+                };
+                let mut reports = Vec::with_capacity(rows.len());
+                for row in rows {
+                    output::note(&format!("measuring {}", row.name));
+                    reports.push(measure(&context, row, effort).await?);
+                }
+                Ok(reports)
+            })
+            .await
         })
-        .await
+        .await?;
+        Ok(flat(outcome))
     })
     .await?;
-    Ok(match outcome {
+    Ok(flat(outcome))
+}
+
+fn flat<T>(outcome: Outcome<Outcome<T>>) -> Outcome<T> {
+    match outcome {
         Outcome::Ended(outcome) => outcome,
         Outcome::Interrupted(interrupt) => Outcome::Interrupted(interrupt),
-    })
+    }
 }
 
 async fn measure(context: &Context<'_>, row: &'static Row, effort: Effort) -> Result<RowReport> {

@@ -1,18 +1,22 @@
 //! What to run: the command, its limits and its input.
 
+use gym_sandbox::docker::ExecPathPolicy;
 use gym_sandbox::{Command, ExecOptions, ExecTimeout, Result};
 
 use super::super::args::{ExecPathArg, ProgramArgs};
 use super::super::units::TimeLimit;
-use super::{Input, ProgramRequest, missing};
+use super::{Input, ProgramRequest};
+
+/// How commands are run.
+pub(super) fn exec_path(args: &ProgramArgs) -> ExecPathPolicy {
+    match args.exec_path {
+        ExecPathArg::Auto => ExecPathPolicy::Auto,
+        ExecPathArg::Engine => ExecPathPolicy::Engine,
+        ExecPathArg::Agent => ExecPathPolicy::Agent,
+    }
+}
 
 pub(super) fn request(args: ProgramArgs) -> Result<ProgramRequest> {
-    if matches!(args.exec_path, ExecPathArg::Agent) {
-        return Err(missing(
-            "--exec-path agent needs the resident agent",
-            "use `--exec-path engine`, or leave it out",
-        ));
-    }
     let command = match args.what.shell {
         Some(line) => Command::Shell(line),
         None => Command::Argv(args.what.command),

@@ -12,10 +12,10 @@ use crate::error::SandboxReason;
 use crate::spec::StartProblem;
 
 use super::super::DockerProvider;
+use super::super::connect::EngineTime;
 use super::super::failure::EngineFailure;
 use super::super::status::Looked;
 use super::UNREACHABLE;
-use super::start::ExecCall;
 
 /// How long the engine may take to notice that a container died after one of its commands was killed with it.
 const SETTLE: [Duration; 4] = [
@@ -87,6 +87,21 @@ pub(super) async fn sandbox_problem(
     }
 }
 
+/// What is wrong with a sandbox that can run no command; None when nothing is.
+pub(super) async fn not_usable(
+    provider: &DockerProvider,
+    container_id: &str,
+) -> Option<(SandboxReason, String)> {
+    match provider.look(container_id).await {
+        Ok(Looked::Gone) => Some((
+            SandboxReason::Removed,
+            "the sandbox does not exist any more".to_owned(),
+        )),
+        Ok(Looked::There(inspected)) => not_running(inspected.state.as_ref()),
+        Err(failure) => Some((UNREACHABLE, format!("the engine can't be reached: {failure}"))),
+    }
+}
+
 fn not_running(state: Option<&ContainerState>) -> Option<(SandboxReason, String)> {
     let state = state?;
     if state.paused == Some(true) {
@@ -107,26 +122,28 @@ fn not_running(state: Option<&ContainerState>) -> Option<(SandboxReason, String)
 /// After a command was killed with signal 9: says whether it died with its sandbox.
 pub(super) async fn sandbox_died(
     provider: &DockerProvider,
-    exec: &ExecCall,
+    container_id: &str,
+    started_at: EngineTime,
 ) -> Option<(SandboxReason, String)> {
-    if let Some(died) = look_for_death(provider, exec, &SETTLE).await {
+    if let Some(died) = look_for_death(provider, container_id, started_at, &SETTLE).await {
         return Some(died);
     }
     // A busy engine takes seconds from the kill of a container to its end; the commands in it end at once.
-    if events(provider, exec).await.is_being_ended() {
-        return look_for_death(provider, exec, &ENDING).await;
+    if events(provider, container_id, started_at).await.is_being_ended() {
+        return look_for_death(provider, container_id, started_at, &ENDING).await;
     }
     None
 }
 
 async fn look_for_death(
     provider: &DockerProvider,
-    exec: &ExecCall,
+    container_id: &str,
+    started_at: EngineTime,
     pauses: &[Duration],
 ) -> Option<(SandboxReason, String)> {
     for &pause in pauses {
         tokio::time::sleep(pause).await;
-        match provider.look(&exec.container_id).await {
+        match provider.look(container_id).await {
             Ok(Looked::Gone) => {
                 return Some((
                     SandboxReason::Removed,
@@ -143,7 +160,9 @@ async fn look_for_death(
                     return None;
                 }
                 if let Some((reason, message)) = not_running(inspected.state.as_ref()) {
-                    let ran_out = events(provider, exec).await.main_process_ran_out_of_memory();
+                    let ran_out = events(provider, container_id, started_at)
+                        .await
+                        .main_process_ran_out_of_memory();
                     return Some(if ran_out {
                         (
                             SandboxReason::OomKilled,
@@ -161,8 +180,12 @@ async fn look_for_death(
 }
 
 /// Explains an ordinary 137 of a living sandbox when the OOM killer was at work in it since the command began.
-pub(super) async fn oom_hint(provider: &DockerProvider, exec: &ExecCall) -> Option<String> {
-    events(provider, exec)
+pub(super) async fn oom_hint(
+    provider: &DockerProvider,
+    container_id: &str,
+    started_at: EngineTime,
+) -> Option<String> {
+    events(provider, container_id, started_at)
         .await
         .has_oom()
         .then(|| "the OOM killer was at work in this sandbox while the command ran".to_owned())
@@ -199,12 +222,12 @@ impl Events {
     }
 }
 
-async fn events(provider: &DockerProvider, exec: &ExecCall) -> Events {
+async fn events(provider: &DockerProvider, container_id: &str, started_at: EngineTime) -> Events {
     let Ok(engine) = provider.engine().await else {
         return Events::default();
     };
     let filters = HashMap::from([
-        ("container".to_owned(), vec![exec.container_id.clone()]),
+        ("container".to_owned(), vec![container_id.to_owned()]),
         (
             "event".to_owned(),
             ["oom", "die", "kill", "stop"].map(str::to_owned).to_vec(),
@@ -212,7 +235,7 @@ async fn events(provider: &DockerProvider, exec: &ExecCall) -> Events {
     ]);
     // The two clocks are a little apart. The engine waits until the end of the span, so that is kept close.
     let options = EventsOptionsBuilder::new()
-        .since(&exec.started_at.minus(CLOCK_MARGIN).to_event_time())
+        .since(&started_at.minus(CLOCK_MARGIN).to_event_time())
         .until(&engine.engine_now().plus(CLOCK_MARGIN).to_event_time())
         .filters(&filters)
         .build();

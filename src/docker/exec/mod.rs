@@ -4,10 +4,11 @@ mod classify;
 mod drive;
 mod guard;
 mod kill;
-mod output;
+pub(super) mod output;
 mod session;
 mod start;
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use bollard::models::ExecConfig;
@@ -18,7 +19,9 @@ use crate::error::{Error, ErrorKind, Operation, Result, SandboxReason};
 use crate::provider::ExecSession;
 use crate::spec::{Command, ExecOptions, ExecPath, ExecResult, ExecTimeout, SandboxId, StartProblem, Stdin};
 
+use super::agent::{self, Started as ByAgent};
 use super::config::OnTimeout;
+use super::connect::EngineTime;
 use super::lanes::Lane;
 use super::{DockerProvider, DockerRaw};
 
@@ -46,8 +49,12 @@ impl DockerProvider {
         options: ExecOptions,
     ) -> Result<ExecResult> {
         options.check(Operation::Exec)?;
+        let options = match self.run_by_agent(id, raw, options).await? {
+            ControlFlow::Break(result) => return Ok(result),
+            ControlFlow::Continue(options) => options,
+        };
         let _slot = self.lanes().slot(Lane::Exec).await?;
-        self.run_unslotted(id, raw, options).await
+        self.run_by_engine(id, raw, options).await
     }
 
     /// The same without a slot of the exec lane, for the library's own short commands.
@@ -58,6 +65,18 @@ impl DockerProvider {
         options: ExecOptions,
     ) -> Result<ExecResult> {
         options.check(Operation::Exec)?;
+        match self.run_by_agent(id, raw, options).await? {
+            ControlFlow::Break(result) => Ok(result),
+            ControlFlow::Continue(options) => self.run_by_engine(id, raw, options).await,
+        }
+    }
+
+    async fn run_by_engine(
+        &self,
+        id: &SandboxId,
+        raw: &DockerRaw,
+        options: ExecOptions,
+    ) -> Result<ExecResult> {
         let Some(argv) = argv(&options.command, raw.shell.as_deref()) else {
             return Ok(no_shell());
         };
@@ -86,6 +105,11 @@ impl DockerProvider {
         options: ExecOptions,
     ) -> Result<Box<dyn ExecSession>> {
         options.check(Operation::Spawn)?;
+        match Box::pin(self.start_by_agent(raw, &options)).await {
+            ByAgent::Sent(sent) => return Ok(self.session_by_agent(id, &raw.container_id, *sent, options)),
+            ByAgent::Ended(result) => return Ok(agent::ended_session(id, *result)),
+            ByAgent::Engine => {}
+        }
         let mut guard = KillGuard::new(self, raw, options.user.as_ref());
         let outputs = Outputs::of_session(options.output_cap.bytes());
         let mut session = DockerExec {
@@ -131,7 +155,7 @@ impl DockerProvider {
         Ok(Box::new(session))
     }
 
-    fn exec_timeout(&self, timeout: ExecTimeout) -> Option<Duration> {
+    pub(super) fn exec_timeout(&self, timeout: ExecTimeout) -> Option<Duration> {
         match timeout {
             ExecTimeout::Default => self.config().exec.default_timeout,
             ExecTimeout::Never => None,
@@ -265,11 +289,13 @@ impl DockerProvider {
     async fn exited(&self, exec: &ExecCall, code: i64) -> ExecResult {
         let code = i32::try_from(code).unwrap_or(i32::MAX);
         if code == 137 {
-            if let Some((reason, message)) = classify::sandbox_died(self, exec).await {
+            if let Some((reason, message)) =
+                classify::sandbox_died(self, &exec.container_id, exec.started_at).await
+            {
                 return ExecResult::sandbox_failure(reason, message, ExecPath::Engine);
             }
             let mut result = ExecResult::new(code, ExecPath::Engine);
-            result.hint = classify::oom_hint(self, exec).await;
+            result.hint = classify::oom_hint(self, &exec.container_id, exec.started_at).await;
             return result;
         }
         ExecResult::new(code, ExecPath::Engine)
@@ -330,6 +356,23 @@ fn no_shell() -> ExecResult {
         "the image has no shell to run a shell line with; give the command as a list",
         ExecPath::Engine,
     )
+}
+
+/// What is wrong with a sandbox that can run no command; None when nothing is.
+pub(super) async fn not_usable(
+    provider: &DockerProvider,
+    container_id: &str,
+) -> Option<(SandboxReason, String)> {
+    classify::not_usable(provider, container_id).await
+}
+
+/// Says whether a sandbox died since a command was started in it, and of what.
+pub(super) async fn died(
+    provider: &DockerProvider,
+    container_id: &str,
+    started_at: EngineTime,
+) -> Option<(SandboxReason, String)> {
+    classify::sandbox_died(provider, container_id, started_at).await
 }
 
 /// What an exec error says when the engine is gone.

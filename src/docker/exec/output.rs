@@ -21,12 +21,12 @@ const ENGINE_TEXT_BYTES: usize = 16 * 1024;
 
 /// Both output streams of one command. Nothing is shared between them: each has its own sink and its own decoder.
 #[derive(Debug, Clone)]
-pub(super) struct Outputs {
-    pub(super) stdout: Sink,
-    pub(super) stderr: Sink,
+pub(in crate::docker) struct Outputs {
+    pub(in crate::docker) stdout: Sink,
+    pub(in crate::docker) stderr: Sink,
     speaker: Arc<Mutex<Speaker>>,
     /// Cancelled when nothing waits for readers any more: the command was killed.
-    pub(super) hurry: CancellationToken,
+    pub(in crate::docker) hurry: CancellationToken,
 }
 
 /// Who writes the output. The engine says on a command's standard output why it could not be started (engine-facts
@@ -42,14 +42,14 @@ enum Speaker {
 }
 
 /// A chunk that must wait until the reader of a taken stream has room.
-pub(super) struct Pending {
+pub(in crate::docker) struct Pending {
     reader: mpsc::Sender<Bytes>,
     chunk: Bytes,
 }
 
 impl Outputs {
     /// For a command of which only the result is wanted.
-    pub(super) fn capturing(cap_bytes: usize) -> Self {
+    pub(in crate::docker) fn capturing(cap_bytes: usize) -> Self {
         Self::new(cap_bytes, Speaker::Command)
     }
 
@@ -97,7 +97,7 @@ impl Outputs {
     }
 
     /// Takes in a chunk; gives back what must wait.
-    pub(super) fn push(&self, chunk: LogOutput) -> Option<Pending> {
+    pub(in crate::docker) fn push(&self, chunk: LogOutput) -> Option<Pending> {
         if let Speaker::Engine(text) = &mut *self.speaker() {
             let room = ENGINE_TEXT_BYTES.saturating_sub(text.len());
             text.extend(chunk.into_bytes().iter().take(room));
@@ -111,14 +111,14 @@ impl Outputs {
     }
 
     /// Ends both streams for their readers and gives what was kept of those that were not taken.
-    pub(super) fn finish(&self) -> (CapturedOutput, CapturedOutput) {
+    pub(in crate::docker) fn finish(&self) -> (CapturedOutput, CapturedOutput) {
         (self.stdout.finish(), self.stderr.finish())
     }
 }
 
 /// Hands a waiting chunk over. Dropping the future keeps it waiting. A reader that is gone loses its output; the
 /// command goes on. So does one that has no room when there is a hurry.
-pub(super) async fn deliver(pending: &mut Option<Pending>, hurry: &CancellationToken) {
+pub(in crate::docker) async fn deliver(pending: &mut Option<Pending>, hurry: &CancellationToken) {
     let Some(waiting) = pending.as_ref() else {
         return std::future::pending().await;
     };
@@ -134,7 +134,7 @@ pub(super) async fn deliver(pending: &mut Option<Pending>, hurry: &CancellationT
 
 /// The destination of one stream. Clones share it.
 #[derive(Debug, Clone)]
-pub(super) struct Sink(Arc<Mutex<State>>);
+pub(in crate::docker) struct Sink(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 enum State {
@@ -148,7 +148,7 @@ impl Sink {
         Self(Arc::new(Mutex::new(State::Kept(Capture::new(cap_bytes)))))
     }
 
-    fn push(&self, chunk: Bytes) -> Option<Pending> {
+    pub(in crate::docker) fn push(&self, chunk: Bytes) -> Option<Pending> {
         match &mut *self.state() {
             State::Kept(capture) => {
                 capture.push(&chunk);
@@ -163,7 +163,7 @@ impl Sink {
     }
 
     /// Hands the stream to a reader, which first gets what was kept until now. None when it was taken before.
-    pub(super) fn take(&self) -> Option<Box<dyn AsyncRead + Send + Unpin>> {
+    pub(in crate::docker) fn take(&self) -> Option<Box<dyn AsyncRead + Send + Unpin>> {
         let mut state = self.state();
         let (kept, rest) = match &*state {
             State::Taken(_) => return None,

@@ -6,7 +6,12 @@ use crate::error::ImageProblem;
 use crate::spec::{SandboxResources, Value};
 
 fn request(spec: &SandboxSpec) -> Result<CreateRequest> {
-    create_request(&CreateConfig::default(), &BTreeMap::new(), spec)
+    create_request(
+        &CreateConfig::default(),
+        ExecPathPolicy::Engine,
+        &BTreeMap::new(),
+        spec,
+    )
 }
 
 fn host(spec: &SandboxSpec) -> HostConfig {
@@ -98,7 +103,7 @@ fn c12_memory_is_without_swap_and_both_limits_can_be_switched_off() {
         apply_resource_limits: false,
         ..CreateConfig::default()
     };
-    let off = create_request(&config, &BTreeMap::new(), &spec)
+    let off = create_request(&config, ExecPathPolicy::Engine, &BTreeMap::new(), &spec)
         .unwrap()
         .body
         .host_config
@@ -144,11 +149,16 @@ fn c13_security_options_are_mapped_directly() {
         pids_limit: Some(9),
         ..CreateConfig::default()
     };
-    let made = create_request(&config, &BTreeMap::new(), &SandboxSpec::new("a"))
-        .unwrap()
-        .body
-        .host_config
-        .unwrap();
+    let made = create_request(
+        &config,
+        ExecPathPolicy::Engine,
+        &BTreeMap::new(),
+        &SandboxSpec::new("a"),
+    )
+    .unwrap()
+    .body
+    .host_config
+    .unwrap();
     assert_eq!(made.network_mode.as_deref(), Some("none"));
     assert_eq!(made.readonly_rootfs, Some(true));
     assert_eq!(made.cap_drop.unwrap(), ["NET_RAW"]);
@@ -178,7 +188,7 @@ fn d17_labels_are_ours_and_the_specs_and_never_mixed_up() {
         ("k".to_owned(), "default".to_owned()),
     ]);
     let spec = SandboxSpec::new("a").with_metadata("k", "v");
-    let made = create_request(&CreateConfig::default(), &defaults, &spec)
+    let made = create_request(&CreateConfig::default(), ExecPathPolicy::Engine, &defaults, &spec)
         .unwrap()
         .with_labels("now", Some("then"));
     let labels = made.body.labels.unwrap();

@@ -1,0 +1,87 @@
+//! Trees whose runner was killed by a command of the same user, and the kernel's own kills. The orphans of such a tree have
+//! become children of the agent; the marker in their environment tells whose they were.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use super::Server;
+use crate::processes;
+use crate::protocol::MARKER;
+use crate::sys::{self, signal};
+
+/// How long the rest of such a tree is pursued.
+const LONGEST_MS: u64 = 5000;
+const PAUSE_MS: u64 = 10;
+/// A tree counts as gone when it was not seen so many times in a row.
+const QUIET_LOOKS: u32 = 3;
+
+/// A tree without its runner.
+pub(super) struct LostTree {
+    pub(super) command: u64,
+    entry: Vec<u8>,
+    until: u64,
+    next_look: u64,
+    quiet_looks: u32,
+    killed: BTreeSet<i32>,
+}
+
+impl LostTree {
+    pub(super) fn new(command: u64, marker: &[u8]) -> Self {
+        let now = sys::now_ms();
+        Self {
+            command,
+            entry: [MARKER.as_bytes(), b"=", marker].concat(),
+            until: now + LONGEST_MS,
+            next_look: now,
+            quiet_looks: 0,
+            killed: BTreeSet::new(),
+        }
+    }
+
+    pub(super) fn next_look(&self) -> u64 {
+        self.next_look
+    }
+
+    /// Kills what there is to see. True when it is over with, one way or the other.
+    fn look(&mut self, now: u64) -> bool {
+        let seen = processes::marked(&self.entry);
+        self.quiet_looks = if seen.is_empty() { self.quiet_looks + 1 } else { 0 };
+        for pid in seen {
+            let _ = sys::send_signal(pid, signal::KILL);
+            self.killed.insert(pid);
+        }
+        self.next_look = now + PAUSE_MS;
+        self.quiet_looks >= QUIET_LOOKS || now >= self.until
+    }
+}
+
+impl Server {
+    /// Goes on killing what is left of lost trees.
+    pub(super) fn pursue_lost(&mut self) {
+        let now = sys::now_ms();
+        let mut index = 0;
+        while index < self.lost.len() {
+            if now < self.lost[index].next_look || !self.lost[index].look(now) {
+                index += 1;
+                continue;
+            }
+            let tree = self.lost.swap_remove(index);
+            let killed = u32::try_from(tree.killed.len()).unwrap_or(u32::MAX);
+            self.answer_kills(tree.command, killed, true);
+        }
+    }
+}
+
+/// How often the kernel has killed in this sandbox for want of memory; 0 where it does not say.
+pub(super) fn oom_kills() -> u64 {
+    let files = [
+        "/sys/fs/cgroup/memory.events",
+        "/sys/fs/cgroup/memory/memory.oom_control",
+    ];
+    let count = |path: &&str| {
+        let text = fs::read_to_string(path).ok()?;
+        text.lines()
+            .find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok())
+    };
+    files.iter().find_map(count).unwrap_or(0)
+}

@@ -1,0 +1,310 @@
+//! A small client that waits, and agents to be its other side. Each test program uses a part of it.
+#![allow(dead_code, unreachable_pub, reason = "each test program uses a part")]
+
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use gym_sandbox_agent::BINARY;
+use gym_sandbox_agent::protocol::{
+    AgentHello, AgentMessage, ClientHello, ClientMessage, Decoder, ExecRequest, Exit, Frame, StartStage,
+    Stream,
+};
+
+/// How long anything may take before a test fails.
+pub const LIMIT: Duration = Duration::from_secs(20);
+
+/// The agent's program as the library holds it, in a file.
+pub fn program() -> &'static PathBuf {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+        let path = folder.join(format!("agent-{}", std::process::id()));
+        std::fs::write(&path, BINARY.expect("the program is built")).expect("written");
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("executable");
+        path
+    })
+}
+
+/// A name that no other test uses.
+pub fn unique_name() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!(
+        "gym-sandbox-test-{}-{}",
+        std::process::id(),
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    )
+}
+
+/// A running agent, killed with the test.
+pub struct Agent {
+    pub child: Child,
+    pub name: String,
+}
+
+impl Agent {
+    /// Starts a program with a socket as its first client, and returns the other end.
+    pub fn start(mut command: Command, name: String) -> (Self, Client) {
+        let (ours, theirs) = UnixStream::pair().expect("a pair");
+        let input: OwnedFd = theirs.try_clone().expect("cloned").into();
+        let output: OwnedFd = theirs.into();
+        command.stdin(Stdio::from(input)).stdout(Stdio::from(output));
+        let child = command.spawn().expect("started");
+        // The command holds the agent's end until it goes.
+        drop(command);
+        (Self { child, name }, Client::new(ours))
+    }
+
+    /// An ordinary process that is served by `init` with these options.
+    pub fn init(options: &[&str]) -> (Self, Client) {
+        let name = unique_name();
+        let mut command = Command::new(program());
+        command
+            .args(["init", "--bootstrap", "--name", &name])
+            .args(options);
+        Self::start(command, name)
+    }
+
+    /// The same as the first process of a namespace with its own /proc. Needs root.
+    pub fn first_process(options: &[&str]) -> (Self, Client) {
+        let name = unique_name();
+        let mut command = Command::new("unshare");
+        command
+            .args(["--pid", "--fork", "--kill-child", "--mount-proc"])
+            .arg(program());
+        command
+            .args(["init", "--bootstrap", "--name", &name])
+            .args(options);
+        Self::start(command, name)
+    }
+
+    /// The process id as this test sees it, of the agent and not of what started it.
+    pub fn pid(&self) -> u32 {
+        let parent = self.child.id();
+        let list =
+            std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap_or_default();
+        let comm = std::fs::read_to_string(format!("/proc/{parent}/comm")).unwrap_or_default();
+        if comm.trim() == "unshare" {
+            return list
+                .split_whitespace()
+                .next()
+                .and_then(|pid| pid.parse().ok())
+                .expect("a child");
+        }
+        parent
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Says whether namespaces can be made here.
+pub fn is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|found| std::os::unix::fs::MetadataExt::uid(&found) == 0)
+}
+
+/// One connection to an agent.
+pub struct Client {
+    pub stream: UnixStream,
+    decoder: Decoder,
+    next_channel: u32,
+}
+
+/// What came of one command.
+#[derive(Debug, Default)]
+pub struct Finished {
+    pub pid: u32,
+    pub stdout: Vec<u8>,
+    pub stderr: Vec<u8>,
+    pub exit: Option<Exit>,
+    pub failure: Option<(StartStage, i32, String)>,
+    pub drained: Vec<Stream>,
+    pub ended: Vec<Stream>,
+    pub killed: Option<(u32, Vec<u32>, bool)>,
+    pub is_gone: bool,
+    pub order: Vec<&'static str>,
+}
+
+impl Finished {
+    pub fn code(&self) -> u8 {
+        self.exit
+            .and_then(|exit| exit.code)
+            .unwrap_or_else(|| panic!("no exit code: {self:?}"))
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+
+    fn note(&mut self, message: AgentMessage) {
+        let name = match message {
+            AgentMessage::Started(pid) => {
+                self.pid = pid;
+                "started"
+            }
+            AgentMessage::StartFailed {
+                stage,
+                errno,
+                subject,
+            } => {
+                self.failure = Some((stage, errno, subject));
+                "failed"
+            }
+            AgentMessage::Output(Stream::Stdout, bytes) => {
+                self.stdout.extend(bytes);
+                "stdout"
+            }
+            AgentMessage::Output(Stream::Stderr, bytes) => {
+                self.stderr.extend(bytes);
+                "stderr"
+            }
+            AgentMessage::StreamEnd { stream, .. } => {
+                self.ended.push(stream);
+                "end"
+            }
+            AgentMessage::Drained(stream) => {
+                self.drained.push(stream);
+                "drained"
+            }
+            AgentMessage::Exited(exit) => {
+                assert!(self.exit.is_none(), "two exits");
+                self.exit = Some(exit);
+                "exited"
+            }
+            AgentMessage::Killed {
+                killed,
+                survivors,
+                is_unsure,
+                ..
+            } => {
+                self.killed = Some((killed, survivors, is_unsure));
+                "killed"
+            }
+            AgentMessage::Gone => {
+                self.is_gone = true;
+                "gone"
+            }
+            AgentMessage::InputCredit(_) => "credit",
+            AgentMessage::InputClosed => "closed",
+            other => panic!("unexpected {other:?}"),
+        };
+        self.order.push(name);
+    }
+}
+
+pub fn request(argv: &[&str]) -> ExecRequest {
+    ExecRequest {
+        id: unique_name().into_bytes(),
+        argv: argv.iter().map(|argument| argument.as_bytes().to_vec()).collect(),
+        kill_wait_ms: 5000,
+        stdout_credit: u32::MAX,
+        stderr_credit: u32::MAX,
+        ..ExecRequest::default()
+    }
+}
+
+pub fn shell(line: &str) -> ExecRequest {
+    request(&["/bin/sh", "-c", line])
+}
+
+impl Client {
+    pub fn new(stream: UnixStream) -> Self {
+        stream.set_read_timeout(Some(LIMIT)).expect("set");
+        Self {
+            stream,
+            decoder: Decoder::new(),
+            next_channel: 1,
+        }
+    }
+
+    /// Says hello and hears it.
+    pub fn greet(&mut self) -> AgentHello {
+        self.send(0, &ClientMessage::Hello(ClientHello::default()));
+        match self.next() {
+            (0, AgentMessage::Hello(hello)) => hello,
+            other => panic!("no hello: {other:?}"),
+        }
+    }
+
+    pub fn channel(&mut self) -> u32 {
+        self.next_channel += 1;
+        self.next_channel
+    }
+
+    pub fn send(&mut self, channel: u32, message: &ClientMessage) {
+        let mut bytes = Vec::new();
+        message.append(&mut bytes, channel);
+        self.stream.write_all(&bytes).expect("sent");
+    }
+
+    /// The next message, None at the end of the connection.
+    pub fn try_next(&mut self) -> Option<(u32, AgentMessage)> {
+        let mut buffer = vec![0; 128 * 1024];
+        loop {
+            if let Some(frame) = self.decoder.next().expect("well-formed") {
+                let Frame { channel, .. } = frame;
+                return Some((channel, AgentMessage::decode(frame).expect("well-formed")));
+            }
+            match self.stream.read(&mut buffer) {
+                Ok(0) => return None,
+                Ok(count) => self.decoder.push(&buffer[..count]),
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => return None,
+                Err(error) => panic!("the agent says nothing: {error}"),
+            }
+        }
+    }
+
+    pub fn next(&mut self) -> (u32, AgentMessage) {
+        self.try_next().expect("the connection goes on")
+    }
+
+    pub fn begin(&mut self, request: ExecRequest) -> u32 {
+        let channel = self.channel();
+        self.send(channel, &ClientMessage::Exec(Box::new(request)));
+        channel
+    }
+
+    /// Takes the messages of one channel until `is_enough`; others must not come.
+    pub fn follow(&mut self, channel: u32, finished: &mut Finished, is_enough: impl Fn(&Finished) -> bool) {
+        let start = Instant::now();
+        while !is_enough(finished) {
+            assert!(start.elapsed() < LIMIT, "{finished:?}");
+            let (from, message) = self.next();
+            assert_eq!(from, channel, "{message:?}");
+            finished.note(message);
+        }
+    }
+
+    /// Runs a command to its very end.
+    pub fn run(&mut self, request: ExecRequest) -> Finished {
+        let channel = self.begin(request);
+        let mut finished = Finished::default();
+        self.follow(channel, &mut finished, |finished| {
+            finished.is_gone || finished.failure.is_some()
+        });
+        finished
+    }
+
+    pub fn sh(&mut self, line: &str) -> Finished {
+        self.run(shell(line))
+    }
+}
+
+/// Polls until it is so.
+pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < LIMIT, "never: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}

@@ -1,0 +1,317 @@
+//! The ways in which the agent is started and reached, and the ways in which it ends.
+
+mod common;
+
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{Agent, Client, Finished, is_root, program, shell, unique_name, wait_until};
+use gym_sandbox_agent::protocol::{AgentMessage, ClientMessage};
+
+/// Runs `connect` with these options and a socket for its streams.
+fn connect(name: &str, options: &[&str]) -> (Child, Client) {
+    let (ours, theirs) = UnixStream::pair().expect("a pair");
+    let mut command = Command::new(program());
+    command
+        .args(["connect", "--name", name])
+        .args(options)
+        .env("BASE", "1");
+    command
+        .stdin(OwnedFd::from(theirs.try_clone().expect("cloned")))
+        .stdout(OwnedFd::from(theirs));
+    let child = command.spawn().expect("started");
+    drop(command);
+    (child, Client::new(ours))
+}
+
+fn end_of(child: &mut Child) -> i32 {
+    let mut code = None;
+    wait_until("it ends", || {
+        code = child.try_wait().expect("asked");
+        code.is_some()
+    });
+    code.and_then(|code| code.code()).unwrap_or(-1)
+}
+
+fn kill(pid: u32, signal: &str) {
+    assert!(
+        Command::new("kill")
+            .args([signal, &pid.to_string()])
+            .status()
+            .expect("ran")
+            .success()
+    );
+}
+
+#[test]
+fn the_first_connect_starts_an_agent_and_later_ones_find_it() {
+    let name = unique_name();
+    let (mut first, mut client) = connect(&name, &[]);
+    let hello = client.greet();
+    assert_ne!(hello.pid, first.id());
+    assert_eq!(client.sh("echo $BASE").text(), "1\n");
+    let (mut second, mut other) = connect(&name, &["--no-start"]);
+    assert_eq!(other.greet().pid, hello.pid);
+    // The agent has none of the streams that it was started with.
+    drop(client);
+    assert_eq!(end_of(&mut first), 0);
+    assert_eq!(other.sh("exit 3").code(), 3);
+    // A connect that is killed ends its client, nobody else.
+    let (mut third, mut lost) = connect(&name, &[]);
+    lost.greet();
+    third.kill().expect("killed");
+    third.wait().expect("ended");
+    assert_eq!(lost.try_next(), None);
+    assert_eq!(other.sh("exit 3").code(), 3);
+    kill(hello.pid, "-TERM");
+    assert_eq!(other.try_next(), None);
+    assert_eq!(end_of(&mut second), 1);
+}
+
+#[test]
+fn many_first_connects_share_one_agent() {
+    let name = unique_name();
+    let mut clients: Vec<_> = (0..8).map(|_| connect(&name, &[])).collect();
+    let pids: Vec<u32> = clients.iter_mut().map(|(_, client)| client.greet().pid).collect();
+    assert!(pids.iter().all(|pid| *pid == pids[0]), "{pids:?}");
+    kill(pids[0], "-TERM");
+    for (child, _) in &mut clients {
+        end_of(child);
+    }
+}
+
+#[test]
+fn without_an_agent_there_is_a_reason() {
+    let output = Command::new(program())
+        .args(["connect", "--no-start", "--name", &unique_name()])
+        .stdin(Stdio::null())
+        .output()
+        .expect("ran");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("there is no agent"));
+}
+
+#[test]
+fn other_users_and_other_sandboxes_are_not_let_in() {
+    if !is_root() {
+        return;
+    }
+    let (agent, mut client) = Agent::init(&[]);
+    client.greet();
+    // The program is in a folder that others may not enter.
+    let copy = std::env::temp_dir().join(unique_name());
+    fs::copy(program(), &copy).expect("copied");
+    let copy_path = copy.to_str().expect("text");
+    let attempts: [&[&str]; 2] = [
+        &["setpriv", "--reuid", "4321", "--clear-groups"],
+        &["unshare", "--pid", "--fork", "--mount-proc"],
+    ];
+    for attempt in attempts {
+        let (ours, theirs) = UnixStream::pair().expect("a pair");
+        let mut command = Command::new(attempt[0]);
+        command
+            .args(&attempt[1..])
+            .args([copy_path, "connect", "--no-start", "--name", &agent.name]);
+        command
+            .stdin(OwnedFd::from(theirs.try_clone().expect("cloned")))
+            .stdout(OwnedFd::from(theirs));
+        let mut child = command.spawn().expect("started");
+        drop(command);
+        assert_eq!(Client::new(ours).try_next(), None, "{attempt:?}");
+        assert_ne!(end_of(&mut child), 0);
+    }
+    fs::remove_file(copy).expect("removed");
+    assert_eq!(client.sh("exit 3").code(), 3);
+}
+
+#[test]
+fn the_agent_dials_the_socket_it_was_told_and_dials_again() {
+    let path = std::env::temp_dir().join(unique_name());
+    let listener = UnixListener::bind(&path).expect("bound");
+    let name = unique_name();
+    let mut child = Command::new(program())
+        .args(["init", "--name", &name, "--socket", path.to_str().expect("text")])
+        .stdin(Stdio::null())
+        .spawn()
+        .expect("started");
+    for _ in 0..2 {
+        let mut client = Client::new(listener.accept().expect("dialled").0);
+        client.greet();
+        assert_eq!(client.sh("exit 3").code(), 3);
+    }
+    drop(listener);
+    fs::remove_file(&path).expect("removed");
+    // A new socket, of which it has to be told.
+    let listener = UnixListener::bind(&path).expect("bound");
+    let (mut messenger, _) = connect(&name, &["--no-start", "--socket", path.to_str().expect("text")]);
+    assert_eq!(end_of(&mut messenger), 0);
+    let mut client = Client::new(listener.accept().expect("dialled").0);
+    client.greet();
+    assert_eq!(client.sh("exit 3").code(), 3);
+    kill(child.id(), "-TERM");
+    assert_eq!(end_of(&mut child), 143);
+    fs::remove_file(path).expect("removed");
+}
+
+#[test]
+fn an_entrypoint_has_the_streams_the_signals_and_the_code() {
+    let run = |line: &str, options: &[&str]| {
+        let name = unique_name();
+        let mut command = Command::new(program());
+        command
+            .args(["init", "--name", &name])
+            .args(options)
+            .args(["--", "/bin/sh", "-c", line]);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        (command.spawn().expect("started"), name)
+    };
+    let (child, _) = run("echo out; echo err >&2; exit 9", &[]);
+    let output = child.wait_with_output().expect("ended");
+    assert_eq!(
+        (output.status.code(), &output.stdout[..], &output.stderr[..]),
+        (Some(9), &b"out\n"[..], &b"err\n"[..])
+    );
+    let (child, _) = run("kill -9 $$", &[]);
+    assert_eq!(child.wait_with_output().expect("ended").status.code(), Some(137));
+    let (mut child, name) = run(
+        "trap 'exit 44' USR2; echo ready; while :; do sleep 0.01; done",
+        &[],
+    );
+    let (mut waiting, mut client) = connect(&name, &["--no-start"]);
+    client.greet();
+    std::io::Read::read_exact(child.stdout.as_mut().expect("piped"), &mut [0; 6]).expect("read");
+    kill(child.id(), "-USR2");
+    assert_eq!(end_of(&mut child), 44);
+    end_of(&mut waiting);
+    let missing = Command::new(program())
+        .args(["init", "--name", &unique_name(), "--", "/no/such"])
+        .output()
+        .expect("ran");
+    assert_eq!(missing.status.code(), Some(127));
+    assert!(String::from_utf8_lossy(&missing.stderr).contains("cannot run `/no/such`"));
+}
+
+#[test]
+fn a_sandbox_ends_at_its_time() {
+    for option in ["--ttl-ms", "--lease-ms", "--idle-ms"] {
+        let before = Instant::now();
+        let (mut agent, mut client) = Agent::init(&[option, "300"]);
+        client.greet();
+        assert_eq!(client.try_next(), None, "{option}");
+        assert!(before.elapsed() >= Duration::from_millis(300), "{option}");
+        assert_eq!(agent.child.wait().expect("ended").code(), Some(124));
+    }
+}
+
+#[test]
+fn messages_renew_a_lease_and_work_is_not_idle() {
+    let (mut agent, mut client) = Agent::init(&["--lease-ms", "400"]);
+    client.greet();
+    let before = Instant::now();
+    while before.elapsed() < Duration::from_millis(800) {
+        client.send(9, &ClientMessage::Ping(b"p".to_vec()));
+        assert_eq!(client.next(), (9, AgentMessage::Pong(b"p".to_vec())));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    client.send(0, &ClientMessage::Lease(50));
+    assert_eq!(client.try_next(), None);
+    assert_eq!(agent.child.wait().expect("ended").code(), Some(124));
+
+    let (mut agent, mut client) = Agent::init(&["--idle-ms", "200"]);
+    client.greet();
+    assert_eq!(client.sh("sleep 0.6").code(), 0);
+    assert_eq!(client.try_next(), None);
+    assert_eq!(agent.child.wait().expect("ended").code(), Some(124));
+}
+
+#[test]
+fn the_end_of_an_agent_that_is_no_main_process_ends_its_commands() {
+    let (agent, mut client) = Agent::init(&[]);
+    client.greet();
+    let channel = client.begin(shell("echo ready; sleep 1000"));
+    let mut finished = Finished::default();
+    client.follow(channel, &mut finished, |finished| finished.text() == "ready\n");
+    let command = finished.pid;
+    kill(agent.pid(), "-KILL");
+    wait_until("the command ends", || {
+        !fs::exists(format!("/proc/{command}")).expect("asked")
+    });
+}
+
+#[test]
+fn a_client_that_breaks_the_protocol_is_told_and_harms_nobody() {
+    let (agent, mut client) = Agent::init(&[]);
+    client.greet();
+    let breaches: [&[u8]; 4] = [
+        // A frame that is too long; flags that there are none of; a kind that there is none of; half a frame.
+        &[255, 255, 255, 255, 1, 0, 0, 0, 1, 0, 0, 0],
+        &[0, 0, 0, 0, 1, 0, 0, 0, 1, 6, 0, 0],
+        &[0, 0, 0, 0, 1, 0, 0, 0, 0x7f, 0, 0, 0],
+        &[9, 0, 0, 0, 1, 0],
+    ];
+    for breach in breaches {
+        let (mut child, mut other) = connect(&agent.name, &["--no-start"]);
+        other.greet();
+        let channel = other.begin(shell("sleep 1000"));
+        std::io::Write::write_all(&mut other.stream, breach).expect("sent");
+        other.stream.shutdown(std::net::Shutdown::Write).expect("shut");
+        let mut was_refused = false;
+        while let Some((from, message)) = other.try_next() {
+            was_refused |= from == 0 && matches!(message, AgentMessage::Refused(_));
+            assert!(from == 0 || from == channel);
+        }
+        assert_eq!(was_refused, breach.len() == 12);
+        assert_eq!(end_of(&mut child), 0);
+        assert_eq!(client.sh("exit 3").code(), 3);
+    }
+    // Not even a hello.
+    let (_, mut other) = connect(&agent.name, &["--no-start"]);
+    other.send(1, &ClientMessage::Exec(Box::new(shell("exit"))));
+    assert!(matches!(other.next(), (0, AgentMessage::Hello(_))));
+    assert!(matches!(other.next(), (0, AgentMessage::Refused(_))));
+    assert_eq!(other.try_next(), None);
+}
+
+#[test]
+fn a_client_that_reads_nothing_holds_nobody_up() {
+    let (agent, mut client) = Agent::init(&[]);
+    client.greet();
+    let (_deaf_process, mut deaf) = connect(&agent.name, &["--no-start"]);
+    deaf.greet();
+    for _ in 0..4 {
+        deaf.begin(shell("head -c 100000000 /dev/zero"));
+    }
+    for _ in 0..50 {
+        assert_eq!(client.sh("head -c 100000 /dev/zero").stdout.len(), 100_000);
+    }
+}
+
+#[test]
+fn the_agent_sleeps_when_there_is_nothing_to_do() {
+    let (agent, mut client) = Agent::init(&[]);
+    client.greet();
+    client.sh("true");
+    let pid = agent.pid();
+    let switches = || {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("read");
+        let line = status
+            .lines()
+            .find(|line| line.starts_with("voluntary"))
+            .expect("there")
+            .to_owned();
+        line.split_whitespace()
+            .last()
+            .and_then(|count| count.parse::<u64>().ok())
+            .expect("a number")
+    };
+    std::thread::sleep(Duration::from_millis(100));
+    let before = switches();
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(switches(), before);
+}

@@ -1,0 +1,341 @@
+//! Reading one command to its end: output, input, exit, deadline, all at once. The agent keeps the time as well; here it
+//! is kept for sandboxes that are paused, and agents that are gone.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use gym_sandbox_agent::protocol::{ClientMessage, Exit, ExitCause, MAX_PAYLOAD_BYTES, Stream};
+use tokio::io::AsyncReadExt;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use crate::spec::{ExecResult, Stdin};
+
+use super::super::DockerProvider;
+use super::super::exec::output::{Outputs, Pending, Sink, deliver};
+use super::ending;
+use super::link::{Link, Opened};
+use super::mailbox::{Killed, Mailbox, StartFailed, StreamState, WINDOW_BYTES};
+
+/// How long the kill of a command's tree may take until it is reported.
+pub(super) const KILL_WAIT: Duration = Duration::from_secs(2);
+
+/// How long an agent that lives may take to say so when a command has run out of time.
+const SIGN_OF_LIFE: Duration = Duration::from_millis(300);
+
+/// How long the last output of a killed command may take.
+const LAST_OUTPUT: Duration = Duration::from_millis(500);
+
+/// A command that did not start in this time may be in a sandbox that is paused.
+const SLOW_START: Duration = Duration::from_millis(250);
+
+/// A command that was sent. Dropped while it may run, it is killed.
+pub(super) struct Running {
+    pub(super) link: Arc<Link>,
+    pub(super) channel: u32,
+    mailbox: Arc<Mailbox>,
+    /// Something of it may still run.
+    armed: bool,
+}
+
+impl Running {
+    pub(super) fn new(link: Arc<Link>, opened: Opened) -> Self {
+        Self {
+            link,
+            channel: opened.channel,
+            mailbox: opened.mailbox,
+            armed: true,
+        }
+    }
+
+    /// Nothing is left to kill.
+    pub(super) fn disarm(&mut self) {
+        self.armed = false;
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.armed {
+            self.link.push(&ClientMessage::Kill(0), self.channel);
+            self.link.push(&ClientMessage::Detach, self.channel);
+        }
+        self.link.forget(self.channel);
+    }
+}
+
+/// How a command ended.
+#[derive(Debug)]
+pub(super) enum End {
+    Exited {
+        exit: Exit,
+        background_output_open: bool,
+        killed: Option<Killed>,
+    },
+    StartFailed(StartFailed),
+    /// With the report about its processes, where there is one.
+    TimedOut(Option<Killed>),
+    /// The reader of the standard input failed.
+    InputFailed(io::Error),
+    /// The agent was lost, and why.
+    Lost(Arc<str>),
+    /// The sandbox does not run it.
+    NotUsable(Box<ExecResult>),
+}
+
+/// When a command has run out of time, and who sees to that.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Deadline {
+    pub(super) at: Instant,
+    /// The agent was told and kills the command's tree.
+    pub(super) by_agent: bool,
+}
+
+/// Reads until the command has ended or the deadline is over.
+pub(super) async fn drive(
+    provider: &DockerProvider,
+    container_id: &str,
+    running: &Running,
+    stdin: Stdin,
+    outputs: &Outputs,
+    deadline: Option<Deadline>,
+) -> End {
+    let feeding = feed(running, stdin);
+    let watching = watch_start(provider, container_id);
+    tokio::pin!(feeding, watching);
+    let (mut fed, mut watched) = (false, false);
+    let mut stdout = Tap::new(Stream::Stdout, &outputs.stdout);
+    let mut stderr = Tap::new(Stream::Stderr, &outputs.stderr);
+    let mut ending: Option<Ending> = None;
+    loop {
+        let news = running.mailbox.news();
+        stdout.pump(running);
+        stderr.pump(running);
+        if let Some(failed) = news.start_failed {
+            return End::StartFailed(failed);
+        }
+        let complete = stdout.is_done() && stderr.is_done();
+        if let Some(exit) = news.exit {
+            let asked_for = matches!(exit.cause, ExitCause::Request | ExitCause::Timeout);
+            if complete && (!asked_for || news.killed.is_some()) {
+                return ended(exit, [&stdout, &stderr], news.killed);
+            }
+            if asked_for && ending.is_none() {
+                ending = Some(Ending::waiting_for_report());
+            }
+        }
+        if let (Some(ending), Some(_)) = (&mut ending, &news.killed) {
+            ending.reported();
+        }
+        if let Some(why) = news.lost {
+            return End::Lost(why);
+        }
+        let wake = ending
+            .as_ref()
+            .map(|ending| ending.until)
+            .or(deadline.map(|deadline| deadline.at));
+        tokio::select! {
+            () = running.mailbox.changed() => {}
+            () = deliver(&mut stdout.pending, &outputs.hurry), if stdout.pending.is_some() => {}
+            () = deliver(&mut stderr.pending, &outputs.hurry), if stderr.pending.is_some() => {}
+            result = &mut feeding, if !fed => {
+                fed = true;
+                if let Err(error) = result {
+                    return End::InputFailed(error);
+                }
+            }
+            result = &mut watching, if !watched && !news.started => {
+                watched = true;
+                if let Some(result) = result {
+                    return End::NotUsable(result);
+                }
+            }
+            () = Ending::alive(&mut ending), if ending.is_some() => {}
+            () = sleep_until(wake) => match (&ending, news.exit) {
+                (Some(_), None) => return End::TimedOut(news.killed),
+                // It ended; a reader who took a stream has not read all of it, or the report of a kill is late.
+                (_, Some(exit)) => return ended(exit, [&stdout, &stderr], news.killed),
+                (None, None) if deadline.is_some_and(|deadline| deadline.by_agent) => {
+                    ending = Some(Ending::asking(&running.link));
+                }
+                (None, None) => return End::TimedOut(None),
+            },
+        }
+    }
+}
+
+fn ended(exit: Exit, taps: [&Tap<'_>; 2], killed: Option<Killed>) -> End {
+    if exit.cause == ExitCause::Timeout {
+        return End::TimedOut(killed);
+    }
+    let background_output_open = taps.iter().any(|tap| tap.state != StreamState::Ended);
+    End::Exited {
+        exit,
+        background_output_open,
+        killed,
+    }
+}
+
+/// The time between the end of a command's time and the report of what was killed.
+struct Ending {
+    until: Instant,
+    pong: Option<oneshot::Receiver<()>>,
+    has_report: bool,
+}
+
+impl Ending {
+    /// The agent may be frozen with its sandbox: it is given little time to show that it is not.
+    fn asking(link: &Link) -> Self {
+        Self {
+            until: Instant::now() + SIGN_OF_LIFE,
+            pong: Some(link.ping()),
+            has_report: false,
+        }
+    }
+
+    fn waiting_for_report() -> Self {
+        Self {
+            until: Instant::now() + KILL_WAIT + SIGN_OF_LIFE,
+            pong: None,
+            has_report: false,
+        }
+    }
+
+    fn reported(&mut self) {
+        if !self.has_report {
+            self.has_report = true;
+            self.pong = None;
+            self.until = Instant::now() + LAST_OUTPUT;
+        }
+    }
+
+    async fn alive(ending: &mut Option<Self>) {
+        let answered = match ending.as_mut().and_then(|ending| ending.pong.as_mut()) {
+            Some(pong) => pong.await.is_ok(),
+            None => std::future::pending().await,
+        };
+        if let Some(ending) = ending {
+            ending.pong = None;
+            if answered && !ending.has_report {
+                ending.until = Instant::now() + KILL_WAIT + SIGN_OF_LIFE;
+            }
+        }
+    }
+}
+
+/// One output stream on its way from the mailbox to where it goes.
+struct Tap<'a> {
+    stream: Stream,
+    sink: &'a Sink,
+    pending: Option<Pending>,
+    state: StreamState,
+    /// Bytes that were taken and whose room the agent was not told of yet.
+    untold: u32,
+}
+
+impl<'a> Tap<'a> {
+    fn new(stream: Stream, sink: &'a Sink) -> Self {
+        Self {
+            stream,
+            sink,
+            pending: None,
+            state: StreamState::Open,
+            untold: 0,
+        }
+    }
+
+    /// Moves what there is, up to a chunk that must wait for its reader. The other stream goes on.
+    fn pump(&mut self, running: &Running) {
+        while self.pending.is_none() {
+            match running.mailbox.take(self.stream) {
+                Ok(chunk) => {
+                    self.untold += u32::try_from(chunk.len()).unwrap_or(0);
+                    self.pending = self.sink.push(chunk);
+                    if self.untold >= WINDOW_BYTES / 4 {
+                        running.mailbox.allow(self.stream, self.untold);
+                        running
+                            .link
+                            .push(&ClientMessage::Credit(self.stream, self.untold), running.channel);
+                        self.untold = 0;
+                    }
+                }
+                Err(state) => {
+                    self.state = state;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.pending.is_none() && self.state != StreamState::Open
+    }
+}
+
+/// Sends the input as far as there is credit, and its end. A command that does not read all of it is no error.
+async fn feed(running: &Running, stdin: Stdin) -> io::Result<()> {
+    match stdin {
+        Stdin::Empty => return Ok(()),
+        Stdin::Bytes(bytes) => {
+            if !send_input(running, bytes).await {
+                return Ok(());
+            }
+        }
+        Stdin::Reader(mut reader) => {
+            let mut buffer = vec![0; MAX_PAYLOAD_BYTES];
+            loop {
+                let read = match reader.read(&mut buffer).await {
+                    Ok(0) => break,
+                    Ok(read) => read,
+                    Err(error) => {
+                        // The command sees the end of its input before the call fails.
+                        running.link.push(&ClientMessage::InputEnd, running.channel);
+                        return Err(error);
+                    }
+                };
+                if !send_input(running, Bytes::copy_from_slice(&buffer[..read])).await {
+                    return Ok(());
+                }
+            }
+        }
+    }
+    running.link.push(&ClientMessage::InputEnd, running.channel);
+    Ok(())
+}
+
+/// False when nobody reads it any more.
+async fn send_input(running: &Running, mut bytes: Bytes) -> bool {
+    while !bytes.is_empty() {
+        let Some(room) = running
+            .mailbox
+            .input_credit(bytes.len().min(MAX_PAYLOAD_BYTES))
+            .await
+        else {
+            return false;
+        };
+        let part = bytes.split_to(room);
+        if !running
+            .link
+            .send(&ClientMessage::Input(part.into()), running.channel)
+            .await
+        {
+            return false;
+        }
+    }
+    true
+}
+
+/// Looks into it when a command does not start: it may have been sent in the moment when its sandbox was paused.
+async fn watch_start(provider: &DockerProvider, container_id: &str) -> Option<Box<ExecResult>> {
+    tokio::time::sleep(SLOW_START).await;
+    ending::not_usable(provider, container_id).await.map(Box::new)
+}
+
+async fn sleep_until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,394 @@
+//! One connection to one agent: a task that reads, a task that writes, and the commands that share it.
+//! Knows the protocol; does not know how the connection was made.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use gym_sandbox_agent::protocol::{
+    AgentHello, AgentMessage, ClientHello, ClientMessage, ExecRequest, Fingerprint, INPUT_WINDOW_BYTES,
+    Malformed, OLDEST_VERSION, VERSION,
+};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+use super::decode::{Content, Decoder, Incoming};
+use super::mailbox::Mailbox;
+use super::outbox::{Outbox, Writer};
+
+/// The two directions of a connection.
+pub(super) struct Wire {
+    pub(super) reader: Pin<Box<dyn AsyncRead + Send>>,
+    pub(super) writer: Writer,
+}
+
+/// An agent that has said hello. The connection ends with it, and with the connection the commands that still run.
+pub(super) struct Link {
+    shared: Arc<Shared>,
+    hello: AgentHello,
+    tasks: [AbortHandle; 2],
+}
+
+struct Shared {
+    table: Mutex<Table>,
+    outbox: Outbox,
+    began: Instant,
+    /// When the agent was last heard, in microseconds since `began`.
+    heard_us: AtomicU64,
+}
+
+#[derive(Default)]
+struct Table {
+    last_channel: u32,
+    commands: HashMap<u32, Arc<Mailbox>>,
+    pings: HashMap<u64, oneshot::Sender<()>>,
+    last_ping: u64,
+    lost: Option<Arc<str>>,
+}
+
+/// The connection is lost, and why.
+#[derive(Debug, Clone)]
+pub(super) struct Lost(pub(super) Arc<str>);
+
+/// A command on its way: number and mailbox of its channel.
+pub(super) struct Opened {
+    pub(super) channel: u32,
+    pub(super) mailbox: Arc<Mailbox>,
+}
+
+impl Link {
+    /// Says hello and waits for the answer. Without one in time, or with another program's, says why.
+    pub(super) async fn open(mut wire: Wire, patience: Duration) -> Result<Self, Lost> {
+        let mut decoder = Decoder::default();
+        let (outbox, writing) = Outbox::new(wire.writer);
+        let writing = tokio::spawn(writing);
+        let writer_task = AbortOnDrop(writing.abort_handle());
+        outbox.push(&ClientMessage::Hello(ClientHello::default()), 0);
+        let hello = match tokio::time::timeout(patience, hello(&mut wire.reader, &mut decoder)).await {
+            Ok(hello) => hello?,
+            Err(_) => {
+                return Err(Lost(
+                    format!("the agent did not say hello in {patience:?}").into(),
+                ));
+            }
+        };
+        check(&hello)?;
+        let shared = Arc::new(Shared {
+            table: Mutex::default(),
+            outbox,
+            began: Instant::now(),
+            heard_us: AtomicU64::new(0),
+        });
+        let reading = tokio::spawn(run(Arc::clone(&shared), wire.reader, decoder, writing));
+        let writer_task = writer_task.keep();
+        Ok(Self {
+            shared,
+            hello,
+            tasks: [reading.abort_handle(), writer_task],
+        })
+    }
+
+    pub(super) fn hello(&self) -> &AgentHello {
+        &self.hello
+    }
+
+    /// Why the connection is lost, if it is.
+    pub(super) fn lost(&self) -> Option<Lost> {
+        self.shared.table().lost.clone().map(Lost)
+    }
+
+    /// How long ago the agent was last heard.
+    pub(super) fn silence(&self) -> Duration {
+        let heard = Duration::from_micros(self.shared.heard_us.load(Ordering::Relaxed));
+        self.shared.began.elapsed().saturating_sub(heard)
+    }
+
+    /// Asks for a sign of life. The answer may never come: wait with a deadline.
+    pub(super) fn ping(&self) -> oneshot::Receiver<()> {
+        let (sender, receiver) = oneshot::channel();
+        let token = {
+            let mut table = self.shared.table();
+            // Those who gave up waiting are forgotten, so that a silent agent costs nothing.
+            table.pings.retain(|_, waiting| !waiting.is_closed());
+            table.last_ping += 1;
+            let token = table.last_ping;
+            if table.lost.is_none() {
+                table.pings.insert(token, sender);
+            }
+            token
+        };
+        self.shared
+            .outbox
+            .push(&ClientMessage::Ping(token.to_le_bytes().to_vec()), 0);
+        receiver
+    }
+
+    /// Sends a command when there is room for it. Dropped before its end, nothing was sent.
+    pub(super) async fn exec(&self, request: ExecRequest) -> Result<Opened, Lost> {
+        let mailbox = Arc::new(Mailbox::new(INPUT_WINDOW_BYTES));
+        let channel = {
+            let mut table = self.shared.table();
+            if let Some(why) = &table.lost {
+                return Err(Lost(Arc::clone(why)));
+            }
+            let Some(channel) = table.last_channel.checked_add(1) else {
+                return Err(Lost("the connection has run out of numbers for commands".into()));
+            };
+            table.last_channel = channel;
+            table.commands.insert(channel, Arc::clone(&mailbox));
+            channel
+        };
+        let mut entry = Entry {
+            shared: &self.shared,
+            channel,
+            keep: false,
+        };
+        if !self
+            .shared
+            .outbox
+            .send(&ClientMessage::Exec(Box::new(request)), channel)
+            .await
+        {
+            return Err(self
+                .lost()
+                .unwrap_or_else(|| Lost("the connection is closed".into())));
+        }
+        entry.keep = true;
+        Ok(Opened { channel, mailbox })
+    }
+
+    /// Sends a short message about a command.
+    pub(super) fn push(&self, message: &ClientMessage, channel: u32) {
+        // On a lost connection there is nobody to tell: the agent has ended what ran on it.
+        let _sent = self.shared.outbox.push(message, channel);
+    }
+
+    /// Sends a part of a command's input when there is room. False when the connection is lost.
+    pub(super) async fn send(&self, message: &ClientMessage, channel: u32) -> bool {
+        self.shared.outbox.send(message, channel).await
+    }
+
+    /// Takes no more messages for a command.
+    pub(super) fn forget(&self, channel: u32) {
+        self.shared.table().commands.remove(&channel);
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.shared.lose("the connection was closed");
+        for task in &self.tasks {
+            task.abort();
+        }
+    }
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Link")
+            .field("pid", &self.hello.pid)
+            .field("uid", &self.hello.uid)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Forgets a channel whose command was never sent.
+struct Entry<'a> {
+    shared: &'a Shared,
+    channel: u32,
+    keep: bool,
+}
+
+impl Drop for Entry<'_> {
+    fn drop(&mut self) {
+        if !self.keep {
+            self.shared.table().commands.remove(&self.channel);
+        }
+    }
+}
+
+struct AbortOnDrop(AbortHandle);
+
+impl AbortOnDrop {
+    fn keep(self) -> AbortHandle {
+        let handle = self.0.clone();
+        std::mem::forget(self);
+        handle
+    }
+}
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+async fn hello(
+    reader: &mut Pin<Box<dyn AsyncRead + Send>>,
+    decoder: &mut Decoder,
+) -> Result<AgentHello, Lost> {
+    loop {
+        let next = decoder
+            .next()
+            .map_err(|malformed| Lost(format!("no agent answers: {malformed}").into()))?;
+        match next.map(|incoming| incoming.content) {
+            Some(Content::Message(AgentMessage::Hello(hello))) => return Ok(hello),
+            Some(Content::Message(AgentMessage::Refused(reason))) => return Err(refused(&reason)),
+            Some(_) => return Err(Lost("no agent answers: its first message is no hello".into())),
+            None => {}
+        }
+        match reader.read_buf(decoder.buffer()).await {
+            Ok(0) => {
+                return Err(Lost(
+                    "the agent closed the connection before it said hello".into(),
+                ));
+            }
+            Ok(_) => {}
+            Err(error) => {
+                return Err(Lost(
+                    format!("the connection broke before the agent said hello: {error}").into(),
+                ));
+            }
+        }
+    }
+}
+
+/// The hello is the last proof that the right program runs, and the whole of it.
+fn check(hello: &AgentHello) -> Result<(), Lost> {
+    if hello.oldest_version > VERSION || hello.version < OLDEST_VERSION {
+        return Err(Lost(
+            format!(
+                "the agent speaks protocol {} to {}, this library {VERSION}",
+                hello.oldest_version, hello.version
+            )
+            .into(),
+        ));
+    }
+    let expected = gym_sandbox_agent::BINARY.map(Fingerprint::of);
+    if expected.is_some_and(|expected| expected != hello.fingerprint) {
+        return Err(Lost("the agent in the sandbox is another build".into()));
+    }
+    Ok(())
+}
+
+fn refused(reason: &str) -> Lost {
+    let reason: String = reason.chars().take(200).collect();
+    Lost(format!("the agent refused the connection: {}", reason.escape_debug()).into())
+}
+
+/// Reads until the connection ends. Never waits for whoever a message is for.
+async fn run(
+    shared: Arc<Shared>,
+    reader: Pin<Box<dyn AsyncRead + Send>>,
+    decoder: Decoder,
+    mut writing: tokio::task::JoinHandle<std::io::Error>,
+) {
+    // Also when this task is dropped with its runtime, those who wait are told.
+    let _lost = LoseOnDrop(Arc::clone(&shared));
+    let why = tokio::select! {
+        why = read(&shared, reader, decoder) => why,
+        ended = &mut writing => match ended {
+            Ok(error) => format!("the connection broke: {error}"),
+            Err(_) => "the connection was closed".to_owned(),
+        },
+    };
+    writing.abort();
+    shared.lose(&why);
+}
+
+struct LoseOnDrop(Arc<Shared>);
+
+impl Drop for LoseOnDrop {
+    fn drop(&mut self) {
+        self.0.lose("the runtime of the connection has ended");
+    }
+}
+
+async fn read(shared: &Shared, mut reader: Pin<Box<dyn AsyncRead + Send>>, mut decoder: Decoder) -> String {
+    loop {
+        loop {
+            match decoder.next() {
+                Ok(Some(incoming)) => match shared.deliver(incoming) {
+                    Ok(None) => {}
+                    Ok(Some(Lost(why))) => return why.to_string(),
+                    Err(malformed) => return format!("the agent does not keep to the protocol: {malformed}"),
+                },
+                Ok(None) => break,
+                Err(malformed) => return format!("the agent does not keep to the protocol: {malformed}"),
+            }
+        }
+        match reader.read_buf(decoder.buffer()).await {
+            Ok(0) => return "the agent closed the connection".to_owned(),
+            Ok(_) => {
+                let heard = u64::try_from(shared.began.elapsed().as_micros()).unwrap_or(u64::MAX);
+                shared.heard_us.store(heard, Ordering::Relaxed);
+            }
+            Err(error) => return format!("the connection broke: {error}"),
+        }
+    }
+}
+
+impl Shared {
+    /// Puts a message where it belongs. Gives a reason when the agent ends the connection.
+    fn deliver(&self, incoming: Incoming) -> Result<Option<Lost>, Malformed> {
+        let Incoming { channel, content } = incoming;
+        match content {
+            Content::Message(AgentMessage::Pong(token)) => {
+                if let Ok(token) = token.try_into()
+                    && let Some(waiting) = self.table().pings.remove(&u64::from_le_bytes(token))
+                {
+                    // Whoever asked may have given up.
+                    let _gone = waiting.send(()).is_err();
+                }
+                Ok(None)
+            }
+            Content::Message(AgentMessage::Refused(reason)) => Ok(Some(refused(&reason))),
+            content => {
+                let mailbox = {
+                    let table = self.table();
+                    if channel == 0 || channel > table.last_channel {
+                        return Err(Malformed("a message is for a command that never was"));
+                    }
+                    table.commands.get(&channel).map(Arc::clone)
+                };
+                // Messages for a command that nobody asks about any more are still on their way: they are dropped.
+                let Some(mailbox) = mailbox else { return Ok(None) };
+                let is_last = match content {
+                    Content::Output(stream, bytes) => mailbox.put_output(stream, bytes).map(|()| false)?,
+                    Content::Message(message) => mailbox.put(message)?,
+                };
+                if is_last {
+                    self.table().commands.remove(&channel);
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    fn lose(&self, why: &str) {
+        let mailboxes = {
+            let mut table = self.table();
+            if table.lost.is_some() {
+                return;
+            }
+            table.lost = Some(why.into());
+            table.pings.clear();
+            std::mem::take(&mut table.commands)
+        };
+        self.outbox.close();
+        let why: Arc<str> = why.into();
+        for mailbox in mailboxes.into_values() {
+            mailbox.lose(&why);
+        }
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        // Nothing that is done under the lock can panic half-way.
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,118 @@
+//! The client side of the resident agent: a program inside the sandbox that runs commands itself (docs/agent.md).
+//! One part puts it there, one reaches it, one speaks with it; the operations only ask for a [`Route`].
+
+mod command;
+mod decode;
+mod dial;
+mod drive;
+mod ending;
+mod inject;
+mod launch;
+mod link;
+mod mailbox;
+mod outbox;
+mod plan;
+mod program;
+mod resident;
+mod session;
+mod socket;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::DockerProvider;
+use super::connect::Engine;
+
+pub(super) use command::Started;
+pub(super) use plan::Plan;
+pub(super) use resident::Resident;
+pub(super) use session::ended_session;
+
+/// How long an agent that was started may take until it has said hello.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// More images than this that the agent does not run in are not remembered.
+const REMEMBERED: usize = 256;
+
+/// Which way commands are run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum ExecPathPolicy {
+    /// By the resident agent where it can be put into the sandbox and answers, else by the engine. The reason is kept,
+    /// see [`DockerRaw::engine_reason`](super::DockerRaw::engine_reason).
+    #[default]
+    Auto,
+    /// By an exec of the engine; no agent is put into the sandbox.
+    Engine,
+    /// By the resident agent; a sandbox where that can't be is not created.
+    Agent,
+}
+
+/// What the sandboxes of one provider share.
+#[derive(Debug, Default)]
+pub(super) struct Fleet {
+    sockets: socket::Sockets,
+    /// Images in which the agent did not run, and why: it is not tried again for every sandbox.
+    unusable: Mutex<HashMap<String, Arc<str>>>,
+    /// A socket of this process can't be reached from the engine's sandboxes, though the engine is reached by one.
+    socket_failed: std::sync::atomic::AtomicBool,
+}
+
+impl DockerProvider {
+    /// How commands are run on this engine, and why so, as far as that holds for all sandboxes.
+    pub(super) fn exec_path_report(&self, engine: &Engine) -> (String, String) {
+        let policy = self.config().exec.exec_path;
+        let unusable = program::unusable_on(&engine.os_type, &engine.architecture);
+        let by_engine = |why: String| ("engine".to_owned(), why);
+        match (policy, unusable) {
+            (ExecPathPolicy::Engine, _) => by_engine("`exec_path` is `engine`".to_owned()),
+            (ExecPathPolicy::Auto, Some(why)) => by_engine(why),
+            (ExecPathPolicy::Agent, Some(why)) => by_engine(format!(
+                "`exec_path` is `agent`, so that no sandbox can be made: {why}"
+            )),
+            (ExecPathPolicy::Auto, None) => {
+                let images = self.fleet().images_without();
+                let mut why = "`exec_path` is `auto` and the engine can have the agent".to_owned();
+                if !images.is_empty() {
+                    why = format!("{why}; it does not work in {}", images.join(", "));
+                }
+                ("agent".to_owned(), why)
+            }
+            (ExecPathPolicy::Agent, None) => ("agent".to_owned(), "`exec_path` is `agent`".to_owned()),
+        }
+    }
+}
+
+impl Fleet {
+    fn images_without(&self) -> Vec<String> {
+        let unusable = self.unusable.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut images: Vec<String> = unusable
+            .iter()
+            .map(|(image, why)| format!("`{image}` ({why})"))
+            .collect();
+        images.sort_unstable();
+        images
+    }
+
+    fn why_unusable(&self, image: &str) -> Option<Arc<str>> {
+        self.unusable
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(image)
+            .cloned()
+    }
+
+    fn remember_unusable(&self, image: &str, why: &Arc<str>) {
+        let mut unusable = self.unusable.lock().unwrap_or_else(PoisonError::into_inner);
+        if unusable.len() < REMEMBERED {
+            unusable.insert(image.to_owned(), Arc::clone(why));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

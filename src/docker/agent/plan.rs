@@ -1,0 +1,233 @@
+//! Whether a new sandbox gets the agent, and how; and what becomes of it when the agent does not work there.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bollard::models::ContainerCreateBody;
+
+use crate::error::{Error, ErrorKind, Operation, Result};
+use crate::spec::{SandboxId, SandboxSpec};
+
+use super::super::request::CreateRequest;
+use super::super::{DockerProvider, PROVIDER};
+use super::launch::{Launch, Main, may_not_share};
+use super::link::Lost;
+use super::resident::Resident;
+use super::socket::Doorway;
+use super::{ExecPathPolicy, ending, program};
+
+/// An agent that has not said hello by then is looked after: its sandbox may have ended.
+const LOOK_AFTER: Duration = Duration::from_millis(300);
+
+/// How one sandbox is made.
+#[derive(Debug)]
+pub(in crate::docker) struct Plan {
+    policy: ExecPathPolicy,
+    /// What keeps this sandbox from being made without the agent.
+    needs_agent: Option<&'static str>,
+    way: Way,
+    /// What went wrong with the agent, when it is the image's fault: kept for the next sandboxes.
+    unusable: Option<Arc<str>>,
+}
+
+#[derive(Debug)]
+enum Way {
+    Agent {
+        launch: Launch,
+        entrypoint: Vec<String>,
+        resident: Arc<Resident>,
+    },
+    Engine(Arc<str>),
+}
+
+impl Plan {
+    /// Decides by the policy, the engine, the rights of the sandbox, and what was seen of its image before.
+    pub(in crate::docker) async fn new(
+        provider: &DockerProvider,
+        id: &SandboxId,
+        spec: &SandboxSpec,
+        request: &CreateRequest,
+    ) -> Result<Self> {
+        let policy = request.options.exec_path;
+        let needs_agent = (spec.ttl().is_some() && !spec.entrypoint().is_empty())
+            .then_some("a ttl together with an entrypoint");
+        let engine = provider.engine().await?;
+        let fleet = provider.fleet();
+        let obstacle: Option<Arc<str>> = if policy == ExecPathPolicy::Engine {
+            Some("`exec_path` is `engine`".into())
+        } else if let Some(why) = program::unusable_on(&engine.os_type, &engine.architecture) {
+            Some(why.into())
+        } else if let Some(why) = may_not_share(request.body.host_config.as_ref()) {
+            Some(why.into())
+        } else {
+            fleet.why_unusable(&request.image.to_string())
+        };
+        let mut plan = Self {
+            policy,
+            needs_agent,
+            way: Way::Engine("".into()),
+            unusable: None,
+        };
+        if let Some(why) = obstacle {
+            plan.leave_out(why)?;
+            return Ok(plan);
+        }
+        let child_or_none = spec.entrypoint().is_empty() || needs_agent.is_some();
+        let main = if child_or_none {
+            Main::Agent
+        } else {
+            Main::Entrypoint
+        };
+        let doorway =
+            (main == Main::Agent && engine.is_local && !fleet.socket_failed.load(Ordering::Relaxed))
+                .then(|| fleet.sockets.prepare(id.as_str()))
+                .transpose()
+                .unwrap_or_else(|error| {
+                    tracing::debug!(%error, "no socket is made for the agent");
+                    None
+                });
+        let launch = Launch {
+            name: id.as_str().to_owned(),
+            main,
+            keep_home: spec.env().keys().any(|name| name == "HOME"),
+            ttl: spec.ttl(),
+            folder: doorway.as_ref().map(Doorway::folder).map(ToOwned::to_owned),
+        };
+        plan.way = Way::Agent {
+            resident: Resident::new(launch.clone(), policy, doorway),
+            launch,
+            entrypoint: spec.entrypoint().to_vec(),
+        };
+        Ok(plan)
+    }
+
+    /// The sandbox is to have the agent.
+    pub(in crate::docker) fn has_agent(&self) -> bool {
+        matches!(self.way, Way::Agent { .. })
+    }
+
+    /// The body of the create call.
+    pub(in crate::docker) fn body(&self, request: &CreateRequest) -> ContainerCreateBody {
+        let mut body = request.body.clone();
+        if let Way::Agent {
+            launch, entrypoint, ..
+        } = &self.way
+        {
+            launch.apply(&mut body, entrypoint);
+        }
+        body
+    }
+
+    /// What is known of the sandbox's agent.
+    pub(in crate::docker) fn resident(&self) -> Arc<Resident> {
+        match &self.way {
+            Way::Agent { resident, .. } => Arc::clone(resident),
+            Way::Engine(why) => Resident::none(Arc::clone(why)),
+        }
+    }
+
+    /// Sees to it that the program is there before the container is started.
+    pub(in crate::docker) async fn provide(
+        &self,
+        provider: &DockerProvider,
+        container_id: &str,
+        request: &CreateRequest,
+    ) -> Result<()> {
+        if !self.has_agent() {
+            return Ok(());
+        }
+        let platform = request.options.platform.as_deref().unwrap_or_default();
+        let image = request.image.to_string();
+        let outcome = provider.provide_agent(container_id, &image, platform).await;
+        outcome.map_err(|failure| {
+            failure.into_error(
+                Operation::Create,
+                "the resident agent could not be put into the sandbox",
+                ErrorKind::CreateFailed,
+            )
+        })
+    }
+
+    /// Connects to an agent that is the main process, as the proof that it runs.
+    pub(in crate::docker) async fn prove(&self, provider: &DockerProvider, container_id: &str) -> Result<()> {
+        let Way::Agent {
+            resident, entrypoint, ..
+        } = &self.way
+        else {
+            return Ok(());
+        };
+        if !resident.is_main_process() {
+            return Ok(());
+        }
+        let ended = async {
+            tokio::time::sleep(LOOK_AFTER).await;
+            provider.main_process_ended(container_id).await;
+        };
+        let connected = tokio::select! {
+            connected = resident.connect(provider, container_id) => connected.map(drop),
+            () = ended => Err(Lost("the agent ended before it said hello".into())),
+        };
+        if resident.socket_missed() {
+            provider.fleet().socket_failed.store(true, Ordering::Relaxed);
+        }
+        let Err(Lost(why)) = connected else { return Ok(()) };
+        if !entrypoint.is_empty() && ending::not_usable(provider, container_id).await.is_some() {
+            // It ended with its child, which is told of as the end of any main process.
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::CreateFailed,
+            Operation::Create,
+            format!("the resident agent does not work in the sandbox: {why}"),
+        ))
+    }
+
+    /// After a create with the agent has failed: the sandbox is to be made without it, once, where that may help and is
+    /// allowed. Else gives the error back.
+    pub(in crate::docker) fn fall_back(&mut self, provider: &DockerProvider, error: Error) -> Result<()> {
+        if !matches!(
+            error.kind(),
+            ErrorKind::CreateFailed | ErrorKind::Internal | ErrorKind::InvalidArgument
+        ) || self.policy == ExecPathPolicy::Agent
+            || self.needs_agent.is_some()
+        {
+            return Err(error);
+        }
+        let why: Arc<str> = error.report().to_string().into();
+        if why.contains(super::socket::FOLDER) || why.contains("bind source path") {
+            provider.fleet().socket_failed.store(true, Ordering::Relaxed);
+        } else if error.kind() == ErrorKind::CreateFailed {
+            self.unusable = Some(Arc::clone(&why));
+        }
+        tracing::warn!(%why, "a sandbox is made without the resident agent");
+        self.way = Way::Engine(why);
+        Ok(())
+    }
+
+    /// The sandbox could be made without the agent only: it is not tried again for its image.
+    pub(in crate::docker) fn remember(&self, provider: &DockerProvider, request: &CreateRequest) {
+        if let Some(why) = &self.unusable {
+            provider
+                .fleet()
+                .remember_unusable(&request.image.to_string(), why);
+        }
+    }
+
+    fn leave_out(&mut self, why: Arc<str>) -> Result<()> {
+        if let Some(what) = self.needs_agent {
+            return Err(Error::unsupported(Operation::Create, PROVIDER, what)
+                .with_hint(format!("it needs the resident agent, but {why}")));
+        }
+        if self.policy == ExecPathPolicy::Agent {
+            return Err(Error::new(
+                ErrorKind::Unsupported,
+                Operation::Create,
+                format!("the sandbox can't have the resident agent: {why}"),
+            )
+            .with_hint("with `exec_path` `auto` its commands go by the engine"));
+        }
+        self.way = Way::Engine(why);
+        Ok(())
+    }
+}
