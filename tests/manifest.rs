@@ -10,7 +10,7 @@ const ASKED_FOR: [(&str, &str); 9] = [
     ("bollard", "client.create_container("),
     ("tokio", "tokio::time::timeout("),
     ("futures", "StreamExt"),
-    ("tar", "tar::Builder"),
+    ("tar", "use tar::{EntryType, Header}"),
     ("serde", "#[derive(Deserialize"),
     ("serde_yaml", "serde_yaml::from_str("),
     ("bytes", "bytes::Bytes"),
