@@ -90,10 +90,9 @@ impl Outbox {
         self.written = 0;
         // Light frames may not keep heavy ones waiting for ever.
         let takes_light = match self.heavy.front() {
-            None => !self.light.is_empty(),
             // A channel's own light frames were added before its first heavy one.
             Some((channel, _)) if self.last_was_light => self.light.iter().any(|(light, _)| light == channel),
-            Some(_) => !self.light.is_empty(),
+            None | Some(_) => !self.light.is_empty(),
         };
         self.writing.append(&mut self.urgent);
         if takes_light {

@@ -227,9 +227,8 @@ const fn exec(name: &'static str, work: Work, preset: Preset, plan: Plan) -> Row
     };
     let other_goal = match (preset, work) {
         (Preset::Compat, Work::True | Work::TrueWithTimeout | Work::TrueInFlight) => CLI_GOAL,
-        (Preset::Hardened, _) | (Preset::Compat, Work::Stdout | Work::Copy(_)) => None,
         (Preset::Agent, Work::True) => SPAWN_GOAL,
-        (Preset::Hardened | Preset::Agent, _) | (Preset::Compat, Work::Stdout) => None,
+        (Preset::Hardened | Preset::Agent, _) | (Preset::Compat, Work::Stdout | Work::Copy(_)) => None,
     };
     Row {
         name,
@@ -284,6 +283,7 @@ impl TimeRow {
             Preset::Compat => {}
             Preset::Agent if self.work == Work::True => methods.push(Method {
                 name: "host spawn",
+                ready: None,
                 once: Box::new(|| host_spawn(&["true"]).boxed()),
             }),
             Preset::Agent => {}
