@@ -203,7 +203,7 @@ fn run_request(args: RunArgs, mut config: DockerConfig, format: Format) -> Resul
         local: transfer.target.into(),
     };
     Ok(RunRequest {
-        program: program::request(args.program)?,
+        program: program::request(args.program),
         sandbox: sandbox::request(args.sandbox, config)?,
         downloads: args.download.into_iter().map(download).collect(),
         afterwards: if args.keep {
@@ -217,7 +217,7 @@ fn run_request(args: RunArgs, mut config: DockerConfig, format: Format) -> Resul
 
 fn exec_request(args: ExecArgs, mut config: DockerConfig, format: Format) -> Result<ExecRequest> {
     config.exec.exec_path = program::exec_path(&args.program);
-    let mut program = program::request(args.program)?;
+    let mut program = program::request(args.program);
     if let Some(workdir) = args.workdir {
         program.options = program.options.with_cwd(workdir);
     }

@@ -280,13 +280,12 @@ impl TimeRow {
                 ready: ready(Side::Cli),
                 once: Box::new(|| self.work.docker_cli(context, target).boxed()),
             }),
-            Preset::Compat => {}
             Preset::Agent if self.work == Work::True => methods.push(Method {
                 name: "host spawn",
                 ready: None,
                 once: Box::new(|| host_spawn(&["true"]).boxed()),
             }),
-            Preset::Agent => {}
+            Preset::Compat | Preset::Agent => {}
             Preset::Hardened => methods.push(Method {
                 name: "compat",
                 ready: None,

@@ -1,7 +1,7 @@
 //! What to run: the command, its limits and its input.
 
 use gym_sandbox::docker::ExecPathPolicy;
-use gym_sandbox::{Command, ExecOptions, ExecTimeout, Result};
+use gym_sandbox::{Command, ExecOptions, ExecTimeout};
 
 use super::super::args::{ExecPathArg, ProgramArgs};
 use super::super::units::TimeLimit;
@@ -16,7 +16,7 @@ pub(super) fn exec_path(args: &ProgramArgs) -> ExecPathPolicy {
     }
 }
 
-pub(super) fn request(args: ProgramArgs) -> Result<ProgramRequest> {
+pub(super) fn request(args: ProgramArgs) -> ProgramRequest {
     let command = match args.what.shell {
         Some(line) => Command::Shell(line),
         None => Command::Argv(args.what.command),
@@ -30,8 +30,8 @@ pub(super) fn request(args: ProgramArgs) -> Result<ProgramRequest> {
     if let Some(user) = args.user {
         options = options.with_user(user);
     }
-    Ok(ProgramRequest {
+    ProgramRequest {
         options,
         input: if args.stdin { Input::Process } else { Input::Empty },
-    })
+    }
 }
