@@ -71,7 +71,11 @@ fn loader(case: &Path) -> ComposeLoader {
 
 /// Writes the case's folder as `$DIR`.
 fn portable(text: &str, case: &Path) -> String {
-    text.replace(&case.display().to_string(), "$DIR")
+    let text = text.replace(&case.display().to_string(), "$DIR");
+    match case.parent() {
+        Some(parent) => text.replace(&format!("{}/", parent.display()), "$PARENT/"),
+        None => text,
+    }
 }
 
 fn write_expectations() -> bool {
