@@ -9,12 +9,12 @@ use crate::support::{
 };
 
 /// A sandbox of `create`, removed by `rm` when the test has gone well and by the check for leftovers when not.
-struct Kept {
-    id: String,
-    run: String,
+pub(crate) struct Kept {
+    pub(crate) id: String,
+    pub(crate) run: String,
 }
 
-async fn create(arguments: &[&str]) -> Kept {
+pub(crate) async fn create(arguments: &[&str]) -> Kept {
     let call = Call::new(&[&["create", "--image", BUSYBOX], arguments].concat());
     let run = call.run.clone();
     let (code, stdout, stderr) = call.answer().await.text();
@@ -24,14 +24,14 @@ async fn create(arguments: &[&str]) -> Kept {
     Kept { id, run }
 }
 
-async fn exec(id: &str, arguments: &[&str]) -> (Option<i32>, String, String) {
+pub(crate) async fn exec(id: &str, arguments: &[&str]) -> (Option<i32>, String, String) {
     Call::new(&[&["exec", id], arguments].concat())
         .answer()
         .await
         .text()
 }
 
-async fn remove(kept: &Kept) {
+pub(crate) async fn remove(kept: &Kept) {
     let answer = Call::new(&["rm", &kept.id]).answer().await.text();
     assert_eq!(answer, expected(0, &format!("{}\n", kept.id), ""));
     assert_nothing_left(&kept.run).await;

@@ -8,6 +8,7 @@
 
 mod bench;
 mod compose_config;
+mod cp;
 mod doctor;
 mod files;
 mod kept;

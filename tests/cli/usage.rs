@@ -23,7 +23,7 @@ async fn the_version_is_data() {
 async fn help_is_data_and_names_every_command() {
     let (code, stdout, stderr) = call(&["--help"]).await;
     assert_eq!((code, stderr.as_str()), (Some(0), ""));
-    for command in ["run", "create", "exec", "rm", "compose", "doctor", "bench"] {
+    for command in ["run", "create", "exec", "cp", "rm", "compose", "doctor", "bench"] {
         assert!(stdout.contains(&format!("\n  {command} ")), "{stdout}");
     }
 }
@@ -35,6 +35,27 @@ async fn wrong_usage_is_2_and_leaves_standard_output_empty() {
         (&[][..], "Usage: gym-sandbox"),
         (&["zork"], "unrecognized subcommand 'zork'"),
         (&["ps"], "unrecognized subcommand 'ps'"),
+        (&["cp", "a"], "required arguments were not provided"),
+        (
+            &["cp", "a", "b"],
+            "exactly one of SRC and DST is a path in a sandbox",
+        ),
+        (
+            &["cp", "a:/b", "c:/d"],
+            "exactly one of SRC and DST is a path in a sandbox",
+        ),
+        (
+            &["cp", "./a:b", "/c:d"],
+            "exactly one of SRC and DST is a path in a sandbox",
+        ),
+        (&["cp", "a", "id:"], "`id:` names no path in the sandbox"),
+        (&["cp", "", "id:/b"], "a path is empty"),
+        (
+            &["cp", "--mode", "0644", "id:/a", "b"],
+            "for copies into a sandbox",
+        ),
+        (&["cp", "--mode", "999", "a", "id:/b"], "'999'"),
+        (&["cp", "--owner", "root", "a", "id:/b"], "'root'"),
         (&["run", "--zork"], "unexpected argument '--zork'"),
         (&run, "required arguments were not provided"),
         (&[&run[..], &["true"]].concat(), "unexpected argument 'true'"),
