@@ -158,7 +158,7 @@ mod tests {
         for effort in [Effort::Full, Effort::Quick] {
             assert!(!names(None, effort).contains(&long), "{effort:?}");
         }
-        assert_eq!(names(None, Effort::Long).last(), Some(&long));
+        assert!(names(None, Effort::Long).contains(&long));
         assert_eq!(names(Some("5 GB"), Effort::Full), [long]);
         assert!(chosen(Some("no such row"), Effort::Long).is_err());
     }
