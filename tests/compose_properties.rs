@@ -1,10 +1,14 @@
-//! The functions of the fuzz targets, on generated input.
+//! The functions of the fuzz targets, and the laws of merging and of variables, on generated input.
 
 use proptest::prelude::*;
 
 #[path = "../fuzz/fuzz_targets/compose_functions.rs"]
 #[expect(unreachable_pub, reason = "the fuzz targets include the file, too")]
 mod compose_functions;
+#[path = "compose_properties/merge_laws.rs"]
+mod merge_laws;
+#[path = "compose_properties/variable_laws.rs"]
+mod variable_laws;
 
 /// Pieces a Compose file is made of, right and wrong ones.
 const PIECES: &[&str] = &[
