@@ -44,9 +44,9 @@ const REMEMBERED: usize = 256;
 pub enum ExecPathPolicy {
     /// By the resident agent where it can be put into the sandbox and answers, else by the engine. The reason is kept,
     /// see [`DockerRaw::engine_reason`](super::DockerRaw::engine_reason).
-    #[default]
     Auto,
     /// By an exec of the engine; no agent is put into the sandbox.
+    #[default]
     Engine,
     /// By the resident agent; a sandbox where that can't be is not created.
     Agent,
