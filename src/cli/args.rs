@@ -244,7 +244,7 @@ pub(super) struct ProgramArgs {
     #[arg(long)]
     pub(super) stdin: bool,
     /// How the command is run
-    #[arg(long, value_enum, default_value_t = ExecPathArg::Auto)]
+    #[arg(long, value_enum, default_value_t = ExecPathArg::Engine)]
     pub(super) exec_path: ExecPathArg,
     #[command(flatten)]
     pub(super) what: WhatArgs,
@@ -306,7 +306,7 @@ pub(super) enum PullArg {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(super) enum ExecPathArg {
-    /// The best there is
+    /// The resident agent where it works, else an exec of the engine
     Auto,
     /// An exec of the engine
     Engine,

@@ -5,7 +5,7 @@ use crate::support::{Call, engine_or_skip};
 #[tokio::test]
 async fn a_quick_measurement_has_the_documented_shape_and_leaves_nothing() {
     let _docker = engine_or_skip!();
-    let call = Call::new(&["bench", "--quick", "--rows", "true sequential", "--json"]);
+    let call = Call::new(&["bench", "--quick", "--rows", "engine true sequential", "--json"]);
     let answer = call.clean_answer().await;
     // A quick run on a busy machine may well miss its goal.
     assert!(matches!(answer.code, Some(0 | 1)), "{:?}", answer.text());

@@ -10,7 +10,6 @@ use crate::support::{Call, DEADLINE, assert_nothing_left, containers, ended, eng
 async fn a_signal_removes_the_sandbox_and_has_its_code() {
     let docker = engine_or_skip!();
     for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
-        // An exec of the engine can be seen there; nothing of the way in which the sandbox ends differs.
         let mut call = Call::run(&["--exec-path", "engine", "--", "sleep", "300"]);
         let mut child = call.command.spawn().unwrap();
         until("the command runs in the sandbox", async || {

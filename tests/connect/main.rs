@@ -83,7 +83,7 @@ fn assert_usable(report: &EngineReport) {
         "{report:?}"
     );
     assert!(report.clock_offset_ms.abs() < 10_000, "{report:?}");
-    assert_eq!(report.exec_path, "agent", "{}", report.exec_path_reason);
+    assert_eq!(report.exec_path, "engine", "{}", report.exec_path_reason);
 }
 
 /// Runs [`report_of_this_process`] in a process of its own.
