@@ -12,8 +12,7 @@ async fn a_quick_measurement_has_the_documented_shape_and_leaves_nothing() {
     assert_eq!(
         answer.stderr(),
         "gym-sandbox: measuring exec engine true sequential\n\
-         gym-sandbox: measuring exec engine true sequential hardened\n\
-         gym-sandbox: measuring exec agent true sequential\n"
+         gym-sandbox: measuring exec engine true sequential hardened\n"
     );
     let value = answer.json();
     let keys: Vec<&String> = value.as_object().unwrap().keys().collect();
