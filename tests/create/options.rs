@@ -316,14 +316,10 @@ async fn c16_what_the_engine_refuses_is_typed_and_leaves_nothing() {
     let many = SandboxResources::default().with_cpu(100_000.0);
     let small = SandboxResources::default().with_memory_mib(1);
     for (spec, told) in [
-        // The engine makes these, and only the start fails (engine-facts S16).
+        // The engine makes this one, and only the start fails (engine-facts S16).
         (
             crate::common::busybox().with_provider_option("network", "no-such-network-of-a-test"),
             "no-such-network-of-a-test",
-        ),
-        (
-            crate::common::busybox().with_provider_option("network", "container:no-such-container-of-a-test"),
-            "no-such-container",
         ),
         // It does not make these.
         (crate::common::busybox().with_resources(many), "CPUs"),
