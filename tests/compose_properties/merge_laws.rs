@@ -318,16 +318,14 @@ fn pairs(service: &Value) -> BTreeMap<String, Option<String>> {
 /// What is mounted where, in either form.
 fn sources(service: &Value) -> BTreeMap<String, String> {
     let mounts = service["volumes"].as_array().into_iter().flatten();
-    let place = |mount: &Value| match mount.as_str() {
-        Some(text) => {
+    let place = |mount: &Value| {
+        if let Some(text) = mount.as_str() {
             let mut parts = text.split(':').map(str::to_owned);
             let source = parts.next().unwrap_or_default();
-            (parts.next().unwrap_or_default(), source)
+            return (parts.next().unwrap_or_default(), source);
         }
-        None => {
-            let text = |key: &str| mount[key].as_str().unwrap_or_default().to_owned();
-            (text("target"), text("source"))
-        }
+        let text = |key: &str| mount[key].as_str().unwrap_or_default().to_owned();
+        (text("target"), text("source"))
     };
     mounts.map(place).collect()
 }
