@@ -139,7 +139,16 @@ impl ExecSession for DockerExec {
 
     async fn kill(&mut self) -> Result<ExecResult> {
         if !self.has_ended() {
-            match kill::kill_tree(&self.provider, &self.target).await {
+            let killing = kill::kill_tree(&self.provider, &self.target);
+            tokio::pin!(killing);
+            let report = if let Ok(report) = tokio::time::timeout(READERS, &mut killing).await {
+                report
+            } else {
+                // An output that nobody reads holds up the engine, and with it the kill: the rest of it is dropped.
+                self.outputs.hurry.cancel();
+                killing.await
+            };
+            match report {
                 Some(report) => self.killed = Some(report),
                 None => return Err(self.no_shell("killing a command")),
             }
