@@ -28,6 +28,9 @@ const SIGN_OF_LIFE: Duration = Duration::from_millis(300);
 /// How long the last output of a killed command may take.
 const LAST_OUTPUT: Duration = Duration::from_millis(500);
 
+/// A background child that was told to write elsewhere has so long to begin with that (contract D4).
+const SHORT_DRAIN: Duration = Duration::from_millis(20);
+
 /// A command that did not start in this time may be in a sandbox that is paused.
 const SLOW_START: Duration = Duration::from_millis(250);
 
@@ -109,6 +112,7 @@ pub(super) async fn drive(
     let mut stdout = Tap::new(Stream::Stdout, &outputs.stdout);
     let mut stderr = Tap::new(Stream::Stderr, &outputs.stderr);
     let mut ending: Option<Ending> = None;
+    let mut drained_until: Option<Instant> = None;
     loop {
         let news = running.mailbox.news();
         stdout.pump(running);
@@ -120,7 +124,12 @@ pub(super) async fn drive(
         if let Some(exit) = news.exit {
             let asked_for = matches!(exit.cause, ExitCause::Request | ExitCause::Timeout);
             if complete && (!asked_for || news.killed.is_some()) {
-                return ended(exit, [&stdout, &stderr], news.killed);
+                if !all_ended(&stdout, &stderr) && drained_until.is_none() {
+                    drained_until = Some(Instant::now() + SHORT_DRAIN);
+                }
+                if drained_until.is_none_or(|until| Instant::now() >= until || all_ended(&stdout, &stderr)) {
+                    return ended(exit, [&stdout, &stderr], news.killed);
+                }
             }
             if asked_for && ending.is_none() {
                 ending = Some(Ending::waiting_for_report());
@@ -132,9 +141,8 @@ pub(super) async fn drive(
         if let Some(why) = news.lost {
             return End::Lost(why);
         }
-        let wake = ending
-            .as_ref()
-            .map(|ending| ending.until)
+        let wake = drained_until
+            .or(ending.as_ref().map(|ending| ending.until))
             .or(deadline.map(|deadline| deadline.at));
         tokio::select! {
             () = running.mailbox.changed() => {}
@@ -164,6 +172,10 @@ pub(super) async fn drive(
             },
         }
     }
+}
+
+fn all_ended(stdout: &Tap<'_>, stderr: &Tap<'_>) -> bool {
+    stdout.state == StreamState::Ended && stderr.state == StreamState::Ended
 }
 
 fn ended(exit: Exit, taps: [&Tap<'_>; 2], killed: Option<Killed>) -> End {
