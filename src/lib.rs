@@ -42,6 +42,7 @@ mod spec;
 pub use error::{Error, ErrorKind, ImageProblem, Operation, PathProblem, Resource, Result, SandboxReason};
 pub use provider::{Capability, CapabilitySet, ExecSession, SandboxHandle, SandboxProvider};
 pub use sandbox::{AsyncSandbox, DEFAULT_EXEC_TIMEOUT};
+pub use spec::container;
 pub use spec::{
     CapturedOutput, Command, DEFAULT_OUTPUT_CAP_BYTES, ExecErrorType, ExecOptions, ExecPath, ExecReason,
     ExecResult, ExecTimeout, ImageRewrite, MAX_ARGUMENT_BYTES, Mapping, OutputCap, PerStream, Ports,

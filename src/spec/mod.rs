@@ -3,6 +3,7 @@
 
 mod capture;
 mod command;
+pub mod container;
 mod detail;
 mod endpoint;
 mod environment;

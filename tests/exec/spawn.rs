@@ -93,9 +93,13 @@ async fn d31_signals_and_kill() {
 
     let mut session = started
         .sandbox
-        .spawn(ExecOptions::new("trap '' TERM; sleep 888 & sleep 887"))
+        .spawn(ExecOptions::new(
+            "trap '' TERM; sleep 888 & echo ready; sleep 887",
+        ))
         .await
         .unwrap();
+    let mut lines = BufReader::new(session.take_stdout().unwrap()).lines();
+    assert_eq!(lines.next_line().await.unwrap().as_deref(), Some("ready"));
     let killed = session.kill().await.unwrap();
     assert_eq!(
         (killed.return_code, killed.survivors),
@@ -103,6 +107,28 @@ async fn d31_signals_and_kill() {
         "{killed:?}"
     );
     assert!(killed.killed.is_some_and(|killed| killed >= 2), "{killed:?}");
+    assert_eq!(started.until(PROCESSES, "").await, "");
+    started.close().await;
+}
+
+#[tokio::test]
+async fn d31_a_command_killed_while_it_starts_is_killed() {
+    let Some(started) = start(SandboxSpec::new(common::BUSYBOX)).await else {
+        return;
+    };
+    for _ in 0..20 {
+        let mut session = started
+            .sandbox
+            .spawn(ExecOptions::new("sleep 889"))
+            .await
+            .unwrap();
+        let killed = session.kill().await.unwrap();
+        assert_eq!(
+            (killed.return_code, killed.error_type, killed.survivors),
+            (137, None, Some(0)),
+            "{killed:?}"
+        );
+    }
     assert_eq!(started.until(PROCESSES, "").await, "");
     started.close().await;
 }

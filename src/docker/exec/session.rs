@@ -10,7 +10,7 @@ use tokio::task::AbortHandle;
 
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::provider::{ExecSession, SandboxHandle, SpawnProvider};
-use crate::spec::{ExecOptions, ExecResult, SandboxId};
+use crate::spec::{ExecOptions, ExecPath, ExecReason, ExecResult, SandboxId, StartProblem};
 
 use super::super::{DockerProvider, DockerRaw, PROVIDER};
 use super::guard::KillTarget;
@@ -19,6 +19,9 @@ use super::output::Outputs;
 
 /// How long the result of a killed command may take.
 const AFTER_KILL: Duration = Duration::from_secs(15);
+
+/// The exit code of a command that was ended by signal 9.
+const KILLED: i32 = 137;
 
 /// How long the readers of a killed command's streams have to take what it printed.
 const READERS: Duration = Duration::from_secs(2);
@@ -64,6 +67,11 @@ impl DockerExec {
         match result {
             Ok(mut result) => {
                 if let Some(report) = self.killed {
+                    if report.killed > 0 && was_hit_while_starting(&result) {
+                        let duration = result.duration;
+                        result = ExecResult::new(KILLED, ExecPath::Engine);
+                        result.duration = duration;
+                    }
                     result.killed = Some(report.killed);
                     result.survivors = Some(report.survivors);
                 }
@@ -186,6 +194,12 @@ impl fmt::Debug for DockerExec {
     }
 }
 
+/// Says whether a kill can have hit the runtime's own process while it was becoming the command: the engine then tells
+/// of a failed start, with a text that names no cause of its own.
+fn was_hit_while_starting(result: &ExecResult) -> bool {
+    result.reason == Some(ExecReason::Start(StartProblem::Other))
+}
+
 /// The signals that every `kill` knows by name, without `SIG`.
 const SIGNALS: [&str; 19] = [
     "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE",
@@ -207,6 +221,20 @@ fn signal_name(name: &str) -> Result<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn d31_only_a_start_that_failed_for_no_cause_of_its_own_was_hit_by_the_kill() {
+        for (problem, expected) in [
+            (StartProblem::Other, true),
+            (StartProblem::NotFound, false),
+            (StartProblem::User, false),
+        ] {
+            let failed =
+                ExecResult::start_failure(problem, "read init-p: connection reset by peer", ExecPath::Engine);
+            assert_eq!(was_hit_while_starting(&failed), expected, "{problem:?}");
+        }
+        assert!(!was_hit_while_starting(&ExecResult::new(126, ExecPath::Engine)));
+    }
 
     #[test]
     fn signals_go_by_name_with_or_without_their_prefix() {
