@@ -101,6 +101,8 @@ pub enum ImageProblem {
     Platform,
     /// The registry could not be reached.
     Offline,
+    /// A step of its build failed.
+    Build,
     /// Any other answer, kept in the text.
     Other,
 }
@@ -180,6 +182,10 @@ pub enum Operation {
     Create,
     /// Pulling or looking up an image.
     Image,
+    /// Building an image.
+    Build,
+    /// Making, listing or removing a snapshot.
+    Snapshot,
     /// Starting a facade.
     Start,
     /// Running a command.
@@ -217,6 +223,8 @@ impl fmt::Display for Operation {
             Self::Connect => "connect to an engine",
             Self::Create => "create sandbox",
             Self::Image => "get image",
+            Self::Build => "build image",
+            Self::Snapshot => "snapshot sandbox",
             Self::Start => "start sandbox",
             Self::Exec => "run command",
             Self::Spawn => "spawn command",

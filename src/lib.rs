@@ -56,6 +56,13 @@ pub use spec::{
     UploadSource,
 };
 
+pub use spec::{
+    BaseImages, BuildCache, BuildSpec, BuildUlimit, BuildkitOptions, DEFAULT_BUILD_STALL_TIMEOUT,
+    DEFAULT_MIN_FREE_BYTES, Dockerfile, ImageCallback, ImageDetail, ImageEvent, LayerState, PrefetchCallback,
+    PrefetchOptions, Prefetched, PullOptions, PullPolicy, RegistryCredentials, SNAPSHOT_OPTION, Snapshot,
+    SnapshotOptions,
+};
+
 /// The code of the README is compiled with the documentation tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

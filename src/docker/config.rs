@@ -8,10 +8,9 @@ use serde::{Deserialize, Deserializer};
 
 use crate::error::{Error, Operation, Result};
 use crate::provider::check_provider_options;
-use crate::spec::{Mapping, Value};
+use crate::spec::{Mapping, PullPolicy, Value};
 
 use super::agent::ExecPathPolicy;
-use super::image::PullPolicy;
 
 /// How the Docker provider makes sandboxes and runs commands. Durations are seconds in configuration files, with the
 /// suffix `_s`; null means "no limit" there. An unknown key is refused by name (contract D10).

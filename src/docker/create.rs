@@ -10,11 +10,11 @@ use tokio::time::Instant;
 
 use crate::error::{Error, ErrorKind, ImageProblem, Operation, Result};
 use crate::provider::SandboxHandle;
-use crate::spec::{SandboxId, SandboxSpec};
+use crate::spec::{PullPolicy, SandboxId, SandboxSpec};
 
 use super::agent::Plan;
 use super::failure::EngineFailure;
-use super::image::{PullPolicy, image_error, problem_of};
+use super::image::{image_error, problem_of};
 use super::lanes::Lane;
 use super::request::{CreateRequest, create_request};
 use super::{DockerProvider, DockerRaw, PROVIDER, new_sandbox_id};

@@ -45,7 +45,7 @@ pub use agent::ExecPathPolicy;
 pub use archive::unpack_for_fuzzing;
 pub use config::{CreateConfig, DockerConfig, ExecConfig, LaneConfig, OnTimeout, Preset, ProbeConfig};
 pub use doctor::EngineReport;
-pub use image::{ImageReference, PullPolicy};
+pub use image::ImageReference;
 
 use connect::Engine;
 use lanes::Lanes;

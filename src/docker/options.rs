@@ -5,11 +5,10 @@ use serde::Deserialize;
 
 use crate::error::{Error, Operation, Result};
 use crate::provider::check_provider_options;
-use crate::spec::{Mapping, SandboxSpec, Value};
+use crate::spec::{Mapping, PullPolicy, SandboxSpec, Value};
 
 use super::agent::ExecPathPolicy;
 use super::config::{CreateConfig, Preset};
-use super::image::PullPolicy;
 
 /// What one sandbox asks for beyond the neutral spec.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]

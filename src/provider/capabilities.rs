@@ -23,6 +23,10 @@ pub enum Capability {
     Inspect,
     /// [`FilesProvider`](super::FilesProvider).
     Files,
+    /// [`ImageProvider`](super::ImageProvider).
+    Images,
+    /// [`SnapshotProvider`](super::SnapshotProvider).
+    Snapshot,
 }
 
 impl Capability {
@@ -33,6 +37,8 @@ impl Capability {
             Self::Endpoint => "endpoints",
             Self::Inspect => "details of a sandbox",
             Self::Files => "directories",
+            Self::Images => "images",
+            Self::Snapshot => "snapshots",
         }
     }
 }
@@ -53,6 +59,8 @@ pub fn capabilities(provider: &dyn SandboxProvider) -> CapabilitySet {
         provider.as_endpoint().map(|_| Capability::Endpoint),
         provider.as_inspect().map(|_| Capability::Inspect),
         provider.as_files().map(|_| Capability::Files),
+        provider.as_images().map(|_| Capability::Images),
+        provider.as_snapshot().map(|_| Capability::Snapshot),
     ]
     .into_iter()
     .flatten()

@@ -6,6 +6,7 @@ mod check;
 mod config;
 mod files;
 mod handle;
+mod images;
 mod reaper;
 mod registry;
 mod traced;
@@ -17,6 +18,7 @@ pub use check::check_provider_options;
 pub use config::{ConfigBlock, config_from_yaml};
 pub use files::FilesProvider;
 pub use handle::SandboxHandle;
+pub use images::{ImageProvider, SnapshotProvider};
 pub use reaper::{Reaper, ReaperJob};
 pub use registry::{OnExisting, ProviderFactory, create_provider, list_providers, register_provider};
 pub use traced::Traced;
@@ -137,6 +139,16 @@ pub trait SandboxProvider: fmt::Debug + Send + Sync + 'static {
 
     /// Files and directories beyond one file, if the provider has that.
     fn as_files(&self) -> Option<&dyn FilesProvider> {
+        None
+    }
+
+    /// Images, if the provider makes sandboxes from them.
+    fn as_images(&self) -> Option<&dyn ImageProvider> {
+        None
+    }
+
+    /// Snapshots, if the provider has that.
+    fn as_snapshot(&self) -> Option<&dyn SnapshotProvider> {
         None
     }
 }

@@ -12,9 +12,11 @@ use crate::spec::{
     SandboxEndpoint, SandboxSpec, SandboxStatus, TransferProgress, UploadOptions, UploadSource,
 };
 
+mod images;
+
 use super::{
-    EndpointProvider, ExecSession, FilesProvider, InspectProvider, SandboxHandle, SandboxProvider,
-    SpawnProvider,
+    EndpointProvider, ExecSession, FilesProvider, ImageProvider, InspectProvider, SandboxHandle,
+    SandboxProvider, SnapshotProvider, SpawnProvider,
 };
 
 /// A provider that opens a span for each call of another one.
@@ -164,6 +166,14 @@ impl SandboxProvider for Traced {
 
     fn as_files(&self) -> Option<&dyn FilesProvider> {
         self.inner.as_files().map(|_| self as &dyn FilesProvider)
+    }
+
+    fn as_images(&self) -> Option<&dyn ImageProvider> {
+        self.inner.as_images().map(|_| self as &dyn ImageProvider)
+    }
+
+    fn as_snapshot(&self) -> Option<&dyn SnapshotProvider> {
+        self.inner.as_snapshot().map(|_| self as &dyn SnapshotProvider)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Provider-neutral data: what a sandbox should be, what a command is, what came of it.
 //! No I/O and no async; knows no provider.
 
+mod build;
 mod capture;
 mod command;
 pub mod container;
@@ -10,14 +11,19 @@ mod environment;
 mod exec;
 mod files;
 mod id;
+mod image;
 mod ordered;
 mod ports;
 mod resources;
 mod result;
 mod sandbox;
+mod snapshot;
 mod stat;
 mod status;
 
+pub use build::{
+    BaseImages, BuildCache, BuildSpec, BuildUlimit, BuildkitOptions, DEFAULT_BUILD_STALL_TIMEOUT, Dockerfile,
+};
 pub(crate) use capture::Capture;
 pub use capture::CapturedOutput;
 pub use command::{Command, MAX_ARGUMENT_BYTES};
@@ -31,10 +37,15 @@ pub use files::{
     SpecialFiles, TransferProgress, UploadOptions, UploadSource,
 };
 pub use id::SandboxId;
+pub use image::{
+    DEFAULT_MIN_FREE_BYTES, ImageCallback, ImageDetail, ImageEvent, LayerState, PrefetchCallback,
+    PrefetchOptions, Prefetched, PullOptions, PullPolicy, RegistryCredentials,
+};
 pub use ports::Ports;
 pub use resources::SandboxResources;
 pub use result::{ExecErrorType, ExecPath, ExecReason, ExecResult, PerStream, StartProblem};
 pub use sandbox::{ImageRewrite, SandboxSpec, rewrite_image};
+pub use snapshot::{SNAPSHOT_OPTION, Snapshot, SnapshotOptions};
 pub use stat::{FileEntry, FileKind, FileOwner, FileStat, RemoveMode};
 pub use status::SandboxStatus;
 

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gym_sandbox::provider::{EndpointProvider, FilesProvider, InspectProvider, SpawnProvider};
+use gym_sandbox::provider::{
+    EndpointProvider, FilesProvider, ImageProvider, InspectProvider, SnapshotProvider, SpawnProvider,
+};
 use gym_sandbox::{
     CapturedOutput, ExecOptions, ExecResult, Result, SandboxHandle, SandboxProvider, SandboxSpec,
     SandboxStatus,
@@ -88,5 +90,13 @@ impl SandboxProvider for Broken {
 
     fn as_files(&self) -> Option<&dyn FilesProvider> {
         self.inner.as_files()
+    }
+
+    fn as_images(&self) -> Option<&dyn ImageProvider> {
+        self.inner.as_images()
+    }
+
+    fn as_snapshot(&self) -> Option<&dyn SnapshotProvider> {
+        self.inner.as_snapshot()
     }
 }

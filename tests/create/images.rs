@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use gym_sandbox::docker::{DockerConfig, PullPolicy};
-use gym_sandbox::{ErrorKind, ImageProblem, SandboxProvider, SandboxSpec};
+use gym_sandbox::docker::DockerConfig;
+use gym_sandbox::{ErrorKind, ImageProblem, PullPolicy, SandboxProvider, SandboxSpec};
 
 use crate::common::BUSYBOX;
 use crate::support::{behind_proxy, refused};

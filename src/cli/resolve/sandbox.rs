@@ -1,6 +1,7 @@
 //! What a sandbox should be: the neutral spec, and what goes to the Docker provider.
 
-use gym_sandbox::docker::{CreateConfig, DockerConfig, Preset, PullPolicy};
+use gym_sandbox::PullPolicy;
+use gym_sandbox::docker::{CreateConfig, DockerConfig, Preset};
 use gym_sandbox::{Error, Operation, Result, SandboxResources, SandboxSpec};
 
 use super::super::args::{PresetArg, PullArg, SandboxArgs};

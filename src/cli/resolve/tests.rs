@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::super::args::parse_from;
-use gym_sandbox::docker::{ExecPathPolicy, Preset, PullPolicy};
+use gym_sandbox::PullPolicy;
+use gym_sandbox::docker::{ExecPathPolicy, Preset};
 use gym_sandbox::{Command, ExecTimeout, SandboxResources};
 
 use super::*;

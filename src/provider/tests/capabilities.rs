@@ -11,6 +11,8 @@ fn capabilities_are_what_the_accessors_give() {
         Capability::Endpoint,
         Capability::Inspect,
         Capability::Files,
+        Capability::Images,
+        Capability::Snapshot,
     ]
     .into();
     assert_eq!(capabilities(&*Scripted::new()), all);
@@ -36,6 +38,8 @@ fn every_capability_has_words_of_its_own() {
         Capability::Endpoint,
         Capability::Inspect,
         Capability::Files,
+        Capability::Images,
+        Capability::Snapshot,
     ];
     let words: std::collections::HashSet<&str> = all.iter().map(|capability| capability.as_str()).collect();
     assert_eq!(words.len(), all.len());

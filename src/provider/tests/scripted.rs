@@ -10,8 +10,8 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::provider::{
-    EndpointProvider, ExecSession, FilesProvider, InspectProvider, SandboxHandle, SandboxProvider,
-    SpawnProvider,
+    EndpointProvider, ExecSession, FilesProvider, ImageProvider, InspectProvider, SandboxHandle,
+    SandboxProvider, SnapshotProvider, SpawnProvider,
 };
 use crate::spec::{
     DownloadOptions, DownloadTarget, FileEntry, FileStat, RemoveMode, TransferProgress, UploadOptions,
@@ -20,6 +20,8 @@ use crate::spec::{
 use crate::spec::{
     ExecOptions, ExecPath, ExecResult, SandboxDetail, SandboxEndpoint, SandboxId, SandboxSpec, SandboxStatus,
 };
+
+mod images;
 
 pub(crate) const NAME: &str = "scripted";
 
@@ -32,6 +34,10 @@ pub(crate) enum Call {
     Create(Option<String>),
     /// One of the calls about files that copies nothing, and its path.
     Files(&'static str, String),
+    /// One of the calls about images, and what it names.
+    Images(&'static str, String),
+    /// One of the calls about snapshots, and what it names.
+    Snapshot(&'static str, String),
     /// A create was dropped in the middle, and the provider removed what it had begun.
     CreateUndone,
     Upload(String, String),
@@ -242,6 +248,14 @@ impl SandboxProvider for Scripted {
 
     fn as_files(&self) -> Option<&dyn FilesProvider> {
         (self.capabilities == Capabilities::All).then_some(self as &dyn FilesProvider)
+    }
+
+    fn as_images(&self) -> Option<&dyn ImageProvider> {
+        (self.capabilities == Capabilities::All).then_some(self as &dyn ImageProvider)
+    }
+
+    fn as_snapshot(&self) -> Option<&dyn SnapshotProvider> {
+        (self.capabilities == Capabilities::All).then_some(self as &dyn SnapshotProvider)
     }
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::error::{ErrorKind, Operation};
 use crate::provider::{SandboxHandle, SandboxProvider, Traced};
 use crate::spec::{
-    DownloadOptions, DownloadTarget, ExecOptions, RemoveMode, SandboxId, SandboxSpec, SandboxStatus,
-    UploadOptions, UploadSource,
+    BuildSpec, DownloadOptions, DownloadTarget, ExecOptions, PrefetchOptions, PullOptions, RemoveMode,
+    SandboxId, SandboxSpec, SandboxStatus, SnapshotOptions, UploadOptions, UploadSource,
 };
 
 use super::scripted::{Call, NAME, Scripted, Seen, Step};
@@ -16,6 +16,29 @@ fn pair() -> (Arc<Scripted>, Traced) {
     let inner = Scripted::new();
     let outer = Traced::new(Arc::clone(&inner) as Arc<dyn SandboxProvider>);
     (inner, outer)
+}
+
+async fn images_and_snapshots(outer: &Traced, handle: &SandboxHandle) {
+    let images = outer.as_images().unwrap();
+    images.pull_image("a", &PullOptions::default()).await.unwrap();
+    let both = ["a".to_owned(), "b".to_owned()];
+    images
+        .prefetch_images(&both, &PrefetchOptions::default())
+        .await
+        .unwrap();
+    images
+        .build_image(&BuildSpec::inline("FROM a").with_tag("t:1"))
+        .await
+        .unwrap();
+    assert_eq!(images.find_image("a", None).await.unwrap(), None);
+    assert!(!images.remove_image("a").await.unwrap());
+    let snapshots = outer.as_snapshot().unwrap();
+    snapshots
+        .snapshot(handle, &SnapshotOptions::default())
+        .await
+        .unwrap();
+    snapshots.list_snapshots().await.unwrap();
+    assert!(snapshots.delete_snapshot("s").await.unwrap());
 }
 
 #[tokio::test]
@@ -63,6 +86,7 @@ async fn every_call_reaches_the_inner_provider_once() {
     files.list(&handle, "/l").await.unwrap();
     files.remove(&handle, "/r", RemoveMode::One).await.unwrap();
     files.make_directory(&handle, "/m", &options_up).await.unwrap();
+    images_and_snapshots(&outer, &handle).await;
     outer.close(&handle).await.unwrap();
     outer.aclose().await.unwrap();
     let seen = Seen::from(&options());
@@ -83,6 +107,14 @@ async fn every_call_reaches_the_inner_provider_once() {
             Call::Files("list", "/l".to_owned()),
             Call::Files("remove", "/r".to_owned()),
             Call::Files("make_directory", "/m".to_owned()),
+            Call::Images("pull", "a".to_owned()),
+            Call::Images("prefetch", "a b".to_owned()),
+            Call::Images("build", "t:1".to_owned()),
+            Call::Images("find", "a".to_owned()),
+            Call::Images("remove", "a".to_owned()),
+            Call::Snapshot("make", "box-1".to_owned()),
+            Call::Snapshot("list", String::new()),
+            Call::Snapshot("delete", "s".to_owned()),
             Call::Close("box-1".to_owned()),
             Call::Aclose,
         ]

@@ -1,32 +1,9 @@
-//! Image references, and getting an image into the engine's store.
+//! Image references: which registry, which repository, which tag or digest. Pure.
 
 use std::fmt;
 use std::str::FromStr;
-use std::time::Duration;
-
-use bollard::query_parameters::CreateImageOptionsBuilder;
-use futures::StreamExt;
-use serde::Deserialize;
 
 use crate::error::{Error, ErrorKind, ImageProblem, Operation, Result};
-
-use super::DockerProvider;
-use super::failure::EngineFailure;
-use super::lanes::Lane;
-
-/// When an image is pulled (contract D12).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[non_exhaustive]
-pub enum PullPolicy {
-    /// When the engine does not have it.
-    #[default]
-    Missing,
-    /// Before every create.
-    Always,
-    /// Never: a missing image is an error at once.
-    Never,
-}
 
 /// A parsed image reference: a repository with an optional registry, tag and digest.
 ///
@@ -64,7 +41,7 @@ impl ImageReference {
 
     /// What a pull asks for: the digest where there is one, else the tag, else `latest`. Without it the engine would
     /// pull every tag (bugs B23).
-    fn pull_tag(&self) -> &str {
+    pub(super) fn pull_tag(&self) -> &str {
         self.digest.as_deref().or(self.tag.as_deref()).unwrap_or("latest")
     }
 }
@@ -218,117 +195,6 @@ fn check_component(component: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Texts of the engine and of registries, and what they mean, in the order they are looked for (contract D12). The
-/// engine answers 500 for most of them, so the status says nothing.
-const PULL_TEXTS: [(&str, ImageProblem); 22] = [
-    ("toomanyrequests", ImageProblem::RateLimited),
-    ("rate limit", ImageProblem::RateLimited),
-    ("too many requests", ImageProblem::RateLimited),
-    ("no matching manifest for", ImageProblem::Platform),
-    ("does not match the specified platform", ImageProblem::Platform),
-    ("repository does not exist", ImageProblem::NotFound),
-    ("manifest unknown", ImageProblem::NotFound),
-    ("name unknown", ImageProblem::NotFound),
-    ("no such image", ImageProblem::NotFound),
-    ("unauthorized", ImageProblem::Auth),
-    ("authentication required", ImageProblem::Auth),
-    ("no basic auth credentials", ImageProblem::Auth),
-    ("access denied", ImageProblem::Auth),
-    ("no such host", ImageProblem::Offline),
-    ("connection refused", ImageProblem::Offline),
-    ("network is unreachable", ImageProblem::Offline),
-    ("temporary failure in name resolution", ImageProblem::Offline),
-    ("server misbehaving", ImageProblem::Offline),
-    ("i/o timeout", ImageProblem::Offline),
-    ("timeout exceeded", ImageProblem::Offline),
-    ("tls handshake timeout", ImageProblem::Offline),
-    ("not found", ImageProblem::NotFound),
-];
-
-pub(super) fn problem_of(text: &str) -> Option<ImageProblem> {
-    let text = text.to_lowercase();
-    PULL_TEXTS
-        .iter()
-        .find(|(part, _)| text.contains(part))
-        .map(|&(_, problem)| problem)
-}
-
-/// Makes the error for an image that could not be had.
-pub(super) fn image_error(image: &ImageReference, failure: EngineFailure) -> Error {
-    let Some(text) = failure.text() else {
-        return failure.into_error(
-            Operation::Image,
-            format!("pulling `{image}` failed"),
-            ErrorKind::Internal,
-        );
-    };
-    let problem = problem_of(text).unwrap_or(ImageProblem::Other);
-    let (message, hint) = match problem {
-        ImageProblem::Auth => (
-            "the registry refuses to give",
-            "log in to the registry, and check the name",
-        ),
-        ImageProblem::NotFound => (
-            "there is no image",
-            "check the name and tag; a private image needs a login",
-        ),
-        ImageProblem::RateLimited => (
-            "the registry's rate limit keeps it from giving",
-            "wait, log in, or use a mirror",
-        ),
-        ImageProblem::Platform => (
-            "the platform does not fit that of",
-            "leave out `platform`, or pull the image for it with `pull_policy: always`",
-        ),
-        ImageProblem::Offline => (
-            "the registry can't be reached for",
-            "check the engine's network, or load the image into the engine and use `pull_policy: never`",
-        ),
-        _ => ("could not get", "the engine's text below says why"),
-    };
-    Error::new(
-        ErrorKind::Image(problem),
-        Operation::Image,
-        format!("{message} `{image}`"),
-    )
-    .with_hint(hint)
-    .with_retryable(matches!(
-        problem,
-        ImageProblem::RateLimited | ImageProblem::Offline
-    ))
-    .with_source(failure)
-}
-
-impl DockerProvider {
-    /// Pulls an image. The caller bounds the time.
-    ///
-    /// Dropping the future ends the pull; the engine keeps the layers it has.
-    pub(super) async fn pull_image(&self, image: &ImageReference, platform: Option<&str>) -> Result<()> {
-        let engine = self.engine().await?;
-        let _slot = self.lanes().slot(Lane::Pull).await?;
-        tracing::info!(%image, "pulling");
-        let options = CreateImageOptionsBuilder::new()
-            .from_image(&image.repository)
-            .tag(image.pull_tag())
-            .platform(platform.unwrap_or_default())
-            .build();
-        let mut progress = engine.client.create_image(Some(options), None, None);
-        loop {
-            // A registry that stalls sends nothing; the whole pull is bounded by the caller.
-            match tokio::time::timeout(Duration::from_secs(300), progress.next()).await {
-                Ok(Some(Ok(_))) => {}
-                Ok(Some(Err(error))) => return Err(image_error(image, error.into())),
-                Ok(None) => return Ok(()),
-                Err(_) => {
-                    return Err(image_error(
-                        image,
-                        EngineFailure::Deadline(Duration::from_secs(300)),
-                    ));
-                }
-            }
-        }
-    }
-}
-
 #[cfg(test)]
+#[path = "reference_tests.rs"]
 mod tests;
