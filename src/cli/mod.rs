@@ -27,6 +27,8 @@ pub(crate) fn main() -> ExitCode {
     };
     logging::start(args.global.verbose);
     let code = match resolve::resolve(args) {
+        // Reading files needs no runtime, whose threads take longer to start than the whole command.
+        Ok(Action::ComposeConfig(request)) => finish(cmd::compose_config::run(*request), exit::FAILURE),
         Ok(action) => run(action),
         Err(error) => {
             output::error(&error);
@@ -64,10 +66,15 @@ async fn dispatch(action: Action) -> u8 {
         Action::Exec(request) => (Box::pin(cmd::exec::run(*request)).await, exit::SANDBOX),
         Action::Copy(request) => (Box::pin(cmd::cp::run(*request)).await, exit::FAILURE),
         Action::Remove(request) => (Box::pin(cmd::remove::run(request)).await, exit::FAILURE),
-        Action::ComposeConfig(request) => (cmd::compose_config::run(*request).await, exit::FAILURE),
+        Action::ComposeConfig(request) => (cmd::compose_config::run(*request), exit::FAILURE),
         Action::Doctor(request) => (cmd::doctor::run(request).await, exit::FAILURE),
         Action::Bench(request) => (Box::pin(cmd::bench::run(request)).await, exit::FAILURE),
     };
+    finish(outcome, failure)
+}
+
+/// The exit code of the process, once an error has been printed.
+fn finish(outcome: gym_sandbox::Result<u8>, failure: u8) -> u8 {
     match outcome {
         Ok(code) => code,
         Err(error) => {

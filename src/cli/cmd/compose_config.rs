@@ -22,21 +22,7 @@ const MOST_BYTES: u64 = LARGEST_FILE_BYTES + 1;
 ///
 /// # Errors
 /// Standard input can't be read, or the output can't be written. A project with mistakes is no error: they are printed.
-pub(in crate::cli) async fn run(request: ComposeConfigRequest) -> Result<u8> {
-    // Files are read, so none of it may run on the threads of the runtime.
-    tokio::task::spawn_blocking(move || print(request))
-        .await
-        .map_err(|error| {
-            Error::new(
-                ErrorKind::Io,
-                Operation::Configure,
-                "reading the project did not end",
-            )
-            .with_source(error)
-        })?
-}
-
-fn print(request: ComposeConfigRequest) -> Result<u8> {
+pub(in crate::cli) fn run(request: ComposeConfigRequest) -> Result<u8> {
     let (options, input) = with_files(request.options, request.files)?;
     let loader = ComposeLoader::new(options);
     let rendered = match request.output {
