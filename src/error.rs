@@ -208,6 +208,10 @@ pub enum Operation {
     Endpoint,
     /// Attaching to an existing sandbox.
     Attach,
+    /// Freezing a sandbox.
+    Pause,
+    /// Letting a paused sandbox run again.
+    Resume,
     /// Removing a sandbox.
     Close,
     /// Stopping a facade.
@@ -236,6 +240,8 @@ impl fmt::Display for Operation {
             Self::List => "list sandboxes",
             Self::Endpoint => "resolve endpoint",
             Self::Attach => "attach to sandbox",
+            Self::Pause => "pause sandbox",
+            Self::Resume => "resume sandbox",
             Self::Close => "remove sandbox",
             Self::Stop => "stop sandbox",
             Self::Compose => "read compose project",

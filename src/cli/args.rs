@@ -61,6 +61,10 @@ pub(super) enum CommandArgs {
     Exec(ExecArgs),
     /// Copy files and directories into a sandbox and out of it
     Cp(CpArgs),
+    /// Freeze a sandbox with everything that runs in it
+    Pause(IdArgs),
+    /// Let a paused sandbox run again
+    Resume(IdArgs),
     /// Remove sandboxes
     Rm(RmArgs),
     /// Read Compose files
@@ -127,6 +131,14 @@ pub(super) struct CpArgs {
     /// The mode of a file that is copied into a sandbox, in octal
     #[arg(long, value_name = "MODE", value_parser = super::units::parse_mode)]
     pub(super) mode: Option<u32>,
+}
+
+/// One sandbox that is there.
+#[derive(Debug, clap::Args)]
+pub(super) struct IdArgs {
+    /// The id of the sandbox
+    #[arg(value_name = "ID")]
+    pub(super) id: String,
 }
 
 #[derive(Debug, clap::Args)]

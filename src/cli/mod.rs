@@ -65,6 +65,7 @@ async fn dispatch(action: Action) -> u8 {
         Action::Create(request) => (Box::pin(cmd::create::run(*request)).await, exit::FAILURE),
         Action::Exec(request) => (Box::pin(cmd::exec::run(*request)).await, exit::SANDBOX),
         Action::Copy(request) => (Box::pin(cmd::cp::run(*request)).await, exit::FAILURE),
+        Action::Pause(request) => (Box::pin(cmd::pause::run(request)).await, exit::FAILURE),
         Action::Remove(request) => (Box::pin(cmd::remove::run(request)).await, exit::FAILURE),
         Action::ComposeConfig(request) => (cmd::compose_config::run(*request), exit::FAILURE),
         Action::Doctor(request) => (cmd::doctor::run(request).await, exit::FAILURE),

@@ -1,6 +1,7 @@
 //! From what was typed to what is to be done. Refuses, by name, what this build cannot do. Does no engine I/O.
 
 mod compose;
+mod connected;
 mod copy;
 mod program;
 mod sandbox;
@@ -28,6 +29,8 @@ pub(super) enum Action {
     Exec(Box<ExecRequest>),
     /// Copy files.
     Copy(Box<CopyRequest>),
+    /// Freeze a sandbox, or let it run again.
+    Pause(PauseRequest),
     /// Remove sandboxes.
     Remove(RemoveRequest),
     /// Print a Compose project.
@@ -64,6 +67,7 @@ pub(super) struct ExecRequest {
     pub(super) format: Format,
 }
 
+pub(super) use connected::{PauseChange, PauseRequest};
 pub(super) use copy::{CopyEnd, CopyRequest};
 
 /// Sandboxes to remove.
@@ -162,6 +166,8 @@ pub(super) fn resolve(args: Args) -> Result<Action> {
         }
         CommandArgs::Exec(args) => Action::Exec(Box::new(exec_request(args, config, format)?)),
         CommandArgs::Cp(args) => Action::Copy(Box::new(copy::request(args, config, format)?)),
+        CommandArgs::Pause(args) => connected::pause(args, config, format, PauseChange::Pause),
+        CommandArgs::Resume(args) => connected::pause(args, config, format, PauseChange::Resume),
         CommandArgs::Rm(args) => Action::Remove(RemoveRequest {
             config,
             ids: args.ids,

@@ -60,6 +60,7 @@ pub mod files;
 pub mod inspect;
 pub mod lifecycle;
 pub mod output;
+pub mod pause;
 pub mod spawn;
 pub mod start_failures;
 pub mod stdin;
@@ -86,6 +87,7 @@ pub fn cases() -> Vec<Case> {
         transfers::cases(),
         lifecycle::cases(),
         endpoint::cases(),
+        pause::cases(),
         inspect::cases(),
         facade::cases(),
     ]

@@ -17,6 +17,7 @@ mod inspect;
 mod lanes;
 mod options;
 mod owner;
+mod pause;
 mod probe;
 mod request;
 mod shell;
@@ -32,7 +33,8 @@ use tokio::sync::OnceCell;
 
 use crate::error::{Operation, Result};
 use crate::provider::{
-    EndpointProvider, FilesProvider, InspectProvider, Reaper, SandboxHandle, SandboxProvider, SpawnProvider,
+    EndpointProvider, FilesProvider, InspectProvider, PauseProvider, Reaper, SandboxHandle, SandboxProvider,
+    SpawnProvider,
 };
 use crate::spec::{
     ExecOptions, ExecPath, ExecResult, Mapping, SandboxDetail, SandboxEndpoint, SandboxId, SandboxSpec,
@@ -228,6 +230,10 @@ impl SandboxProvider for DockerProvider {
     }
 
     fn as_files(&self) -> Option<&dyn FilesProvider> {
+        Some(self)
+    }
+
+    fn as_pause(&self) -> Option<&dyn PauseProvider> {
         Some(self)
     }
 }

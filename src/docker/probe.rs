@@ -26,8 +26,7 @@ impl DockerProvider {
         spec: &SandboxSpec,
     ) -> Result<Option<String>> {
         let ready = async {
-            self.probe(container_id, agent).await?;
-            let shell = self.find_shell(container_id, agent).await?;
+            let shell = self.wait_usable(container_id, agent).await?;
             self.check_alive(container_id, image).await?;
             Ok(shell)
         };
@@ -53,6 +52,16 @@ impl DockerProvider {
                 Err(not_ready("the main process ended before the sandbox was ready".to_owned()))
             }
         }
+    }
+
+    /// Waits until a sandbox runs commands, and finds its shell. Without bound but the probe's own.
+    pub(super) async fn wait_usable(
+        &self,
+        container_id: &str,
+        agent: &Arc<Resident>,
+    ) -> Result<Option<String>> {
+        self.probe(container_id, agent).await?;
+        self.find_shell(container_id, agent).await
     }
 
     /// Ends when the main process does; never, when the engine can't be asked.

@@ -27,6 +27,8 @@ pub enum Capability {
     Images,
     /// [`SnapshotProvider`](super::SnapshotProvider).
     Snapshot,
+    /// [`PauseProvider`](super::PauseProvider).
+    Pause,
 }
 
 impl Capability {
@@ -39,6 +41,7 @@ impl Capability {
             Self::Files => "directories",
             Self::Images => "images",
             Self::Snapshot => "snapshots",
+            Self::Pause => "pausing",
         }
     }
 }
@@ -61,6 +64,7 @@ pub fn capabilities(provider: &dyn SandboxProvider) -> CapabilitySet {
         provider.as_files().map(|_| Capability::Files),
         provider.as_images().map(|_| Capability::Images),
         provider.as_snapshot().map(|_| Capability::Snapshot),
+        provider.as_pause().map(|_| Capability::Pause),
     ]
     .into_iter()
     .flatten()

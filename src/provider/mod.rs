@@ -7,6 +7,7 @@ mod config;
 mod files;
 mod handle;
 mod images;
+mod pause;
 mod reaper;
 mod registry;
 mod traced;
@@ -19,6 +20,7 @@ pub use config::{ConfigBlock, config_from_yaml};
 pub use files::FilesProvider;
 pub use handle::SandboxHandle;
 pub use images::{ImageProvider, SnapshotProvider};
+pub use pause::PauseProvider;
 pub use reaper::{Reaper, ReaperJob};
 pub use registry::{OnExisting, ProviderFactory, create_provider, list_providers, register_provider};
 pub use traced::Traced;
@@ -149,6 +151,11 @@ pub trait SandboxProvider: fmt::Debug + Send + Sync + 'static {
 
     /// Snapshots, if the provider has that.
     fn as_snapshot(&self) -> Option<&dyn SnapshotProvider> {
+        None
+    }
+
+    /// Pausing and resuming, if the provider has that.
+    fn as_pause(&self) -> Option<&dyn PauseProvider> {
         None
     }
 }

@@ -15,8 +15,7 @@ use crate::spec::{
 mod images;
 
 use super::{
-    EndpointProvider, ExecSession, FilesProvider, ImageProvider, InspectProvider, SandboxHandle,
-    SandboxProvider, SnapshotProvider, SpawnProvider,
+    EndpointProvider, ExecSession, FilesProvider, ImageProvider, InspectProvider, PauseProvider, SandboxHandle, SandboxProvider, SnapshotProvider, SpawnProvider,
 };
 
 /// A provider that opens a span for each call of another one.
@@ -56,6 +55,8 @@ macro_rules! call_span {
         }
     };
 }
+
+mod connected;
 
 /// Notes the outcome in the span and hands it on.
 fn noted<T>(result: Result<T>) -> Result<T> {
@@ -174,6 +175,10 @@ impl SandboxProvider for Traced {
 
     fn as_snapshot(&self) -> Option<&dyn SnapshotProvider> {
         self.inner.as_snapshot().map(|_| self as &dyn SnapshotProvider)
+    }
+
+    fn as_pause(&self) -> Option<&dyn PauseProvider> {
+        self.inner.as_pause().map(|_| self as &dyn PauseProvider)
     }
 }
 

@@ -37,9 +37,12 @@ impl fmt::Debug for State {
 }
 
 /// What a started sandbox knows.
+#[derive(Clone)]
 pub(super) struct Started {
     pub(super) handle: SandboxHandle,
-    workdir: Option<String>,
+    pub(super) workdir: Option<String>,
+    /// How long it may take to be ready again after a pause.
+    pub(super) ready_timeout: Option<Duration>,
 }
 
 impl Started {
@@ -118,6 +121,7 @@ impl AsyncSandbox {
         let started = Started {
             handle,
             workdir: spec.workdir().map(str::to_owned),
+            ready_timeout: spec.ready_timeout(),
         };
         guard.publish(started);
         Ok(self)
@@ -254,6 +258,7 @@ async fn write_files(
         let started = Started {
             handle: handle.clone(),
             workdir: spec.workdir().map(str::to_owned),
+            ready_timeout: None,
         };
         let remote = started.remote_path(Operation::Upload, path)?;
         provider.upload_file(handle, local.path(), &remote).await?;

@@ -2,6 +2,7 @@
 
 mod files;
 mod lifecycle;
+mod pause;
 mod scope;
 
 use std::fmt;

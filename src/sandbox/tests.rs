@@ -3,6 +3,7 @@
 mod calls;
 mod cancel;
 mod endpoint;
+mod pause;
 mod scope;
 mod start;
 mod stop;

@@ -4,9 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gym_sandbox::provider::{
-    EndpointProvider, FilesProvider, ImageProvider, InspectProvider, SnapshotProvider, SpawnProvider,
-};
+use gym_sandbox::provider::{EndpointProvider, FilesProvider, ImageProvider, InspectProvider, PauseProvider, SnapshotProvider, SpawnProvider};
 use gym_sandbox::{
     CapturedOutput, ExecOptions, ExecResult, Result, SandboxHandle, SandboxProvider, SandboxSpec,
     SandboxStatus,
@@ -98,5 +96,9 @@ impl SandboxProvider for Broken {
 
     fn as_snapshot(&self) -> Option<&dyn SnapshotProvider> {
         self.inner.as_snapshot()
+    }
+
+    fn as_pause(&self) -> Option<&dyn PauseProvider> {
+        self.inner.as_pause()
     }
 }

@@ -6,5 +6,6 @@ pub(super) mod cp;
 pub(super) mod create;
 pub(super) mod doctor;
 pub(super) mod exec;
+pub(super) mod pause;
 pub(super) mod remove;
 pub(super) mod run;

@@ -122,7 +122,7 @@ impl DockerProvider {
             killed: None,
         };
         let Some(argv) = argv(&options.command, raw.shell.as_deref()) else {
-            session.outcome = Outcome::Ended(Box::new(no_shell()));
+            session.end(no_shell());
             return Ok(Box::new(session));
         };
         let timeout = self.exec_timeout(options.timeout);
@@ -136,7 +136,7 @@ impl DockerProvider {
         let started = self.start_bounded(raw, config, &mut guard, &limits).await;
         drop(slot);
         match started {
-            Started::Ended(result) => session.outcome = Outcome::Ended(Box::new(result)),
+            Started::Ended(result) => session.end(result),
             Started::Running(running) => {
                 session.target = guard.target().clone();
                 let (sender, receiver) = oneshot::channel();

@@ -55,6 +55,12 @@ pub(super) enum Outcome {
 }
 
 impl DockerExec {
+    /// The command was not started: its streams are at their end, for readers who take them.
+    pub(super) fn end(&mut self, result: ExecResult) {
+        let _nothing = self.outputs.finish();
+        self.outcome = Outcome::Ended(Box::new(result));
+    }
+
     async fn result(&mut self) -> Result<ExecResult> {
         let result = match &mut self.outcome {
             Outcome::Ended(result) => return Ok((**result).clone()),

@@ -13,6 +13,7 @@ fn capabilities_are_what_the_accessors_give() {
         Capability::Files,
         Capability::Images,
         Capability::Snapshot,
+        Capability::Pause,
     ]
     .into();
     assert_eq!(capabilities(&*Scripted::new()), all);
@@ -40,6 +41,7 @@ fn every_capability_has_words_of_its_own() {
         Capability::Files,
         Capability::Images,
         Capability::Snapshot,
+        Capability::Pause,
     ];
     let words: std::collections::HashSet<&str> = all.iter().map(|capability| capability.as_str()).collect();
     assert_eq!(words.len(), all.len());

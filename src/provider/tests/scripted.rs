@@ -1,5 +1,7 @@
 //! A provider in memory that does what a test tells it and remembers every call.
 
+mod connected;
+
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -10,8 +12,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::provider::{
-    EndpointProvider, ExecSession, FilesProvider, ImageProvider, InspectProvider, SandboxHandle,
-    SandboxProvider, SnapshotProvider, SpawnProvider,
+    EndpointProvider, ExecSession, FilesProvider, ImageProvider, InspectProvider, PauseProvider, SandboxHandle, SandboxProvider, SnapshotProvider, SpawnProvider,
 };
 use crate::spec::{
     DownloadOptions, DownloadTarget, FileEntry, FileStat, RemoveMode, TransferProgress, UploadOptions,
@@ -47,6 +48,8 @@ pub(crate) enum Call {
     Status,
     Endpoint(u16),
     Inspect,
+    Pause,
+    Resume(Option<Duration>),
     Close(String),
     Aclose,
 }
@@ -256,6 +259,10 @@ impl SandboxProvider for Scripted {
 
     fn as_snapshot(&self) -> Option<&dyn SnapshotProvider> {
         (self.capabilities == Capabilities::All).then_some(self as &dyn SnapshotProvider)
+    }
+
+    fn as_pause(&self) -> Option<&dyn PauseProvider> {
+        (self.capabilities == Capabilities::All).then_some(self as &dyn PauseProvider)
     }
 }
 
