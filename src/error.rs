@@ -44,6 +44,8 @@ pub enum ErrorKind {
     AlreadyStarted,
     /// The sandbox has been stopped; a stopped one is not started again.
     Stopped,
+    /// The sandbox was made here: only one that was connected to can be let go of.
+    NotConnected,
     /// The sandbox could not be created. What was made for it has been removed.
     CreateFailed,
     /// The sandbox was created but did not become ready, and has been removed. A kind of create failure:
@@ -208,6 +210,10 @@ pub enum Operation {
     Endpoint,
     /// Attaching to an existing sandbox.
     Attach,
+    /// Describing a sandbox for another process.
+    Serialize,
+    /// Letting go of a sandbox that was connected to.
+    Disconnect,
     /// Freezing a sandbox.
     Pause,
     /// Letting a paused sandbox run again.
@@ -240,6 +246,8 @@ impl fmt::Display for Operation {
             Self::List => "list sandboxes",
             Self::Endpoint => "resolve endpoint",
             Self::Attach => "attach to sandbox",
+            Self::Serialize => "serialize sandbox",
+            Self::Disconnect => "disconnect from sandbox",
             Self::Pause => "pause sandbox",
             Self::Resume => "resume sandbox",
             Self::Close => "remove sandbox",

@@ -41,13 +41,13 @@ mod spec;
 
 pub use error::{Error, ErrorKind, ImageProblem, Operation, PathProblem, Resource, Result, SandboxReason};
 pub use provider::{Capability, CapabilitySet, ExecSession, SandboxHandle, SandboxProvider};
-pub use sandbox::{AsyncSandbox, DEFAULT_EXEC_TIMEOUT};
+pub use sandbox::{AsyncSandbox, ConnectOptions, DEFAULT_EXEC_TIMEOUT};
 pub use spec::container;
 pub use spec::{
     CapturedOutput, Command, DEFAULT_OUTPUT_CAP_BYTES, ExecErrorType, ExecOptions, ExecPath, ExecReason,
     ExecResult, ExecTimeout, ImageRewrite, MAX_ARGUMENT_BYTES, Mapping, OutputCap, PerStream, Ports,
-    SandboxDetail, SandboxEndpoint, SandboxHealth, SandboxId, SandboxResources, SandboxSpec, SandboxStatus,
-    StartProblem, Stdin, User, Value, check_environment, rewrite_image,
+    SandboxDescriptor, SandboxDetail, SandboxEndpoint, SandboxHealth, SandboxId, SandboxResources,
+    SandboxSpec, SandboxStatus, StartProblem, Stdin, User, Value, check_environment, rewrite_image,
 };
 pub use spec::{
     CaseCollisions, DEFAULT_MAX_DOWNLOAD_BYTES, DEFAULT_MAX_ENTRIES, DEFAULT_MAX_READ_BYTES,

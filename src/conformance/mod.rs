@@ -50,6 +50,7 @@ mod case;
 mod check;
 mod context;
 
+pub mod connect;
 pub mod create;
 pub mod directories;
 pub mod endpoint;
@@ -88,6 +89,7 @@ pub fn cases() -> Vec<Case> {
         lifecycle::cases(),
         endpoint::cases(),
         pause::cases(),
+        connect::cases(),
         inspect::cases(),
         facade::cases(),
     ]

@@ -3,8 +3,8 @@
 use bollard::models::ContainerInspectResponse;
 
 use crate::error::{Error, ErrorKind, Operation, Result, SandboxReason};
-use crate::provider::SandboxHandle;
-use crate::spec::{Ports, SandboxId, SandboxStatus};
+use crate::provider::{ForeignSandboxes, SandboxHandle};
+use crate::spec::{Ports, SandboxDescriptor, SandboxId, SandboxStatus};
 
 use super::agent::Resident;
 use super::owner::LABEL;
@@ -23,7 +23,18 @@ impl DockerProvider {
     /// # Cancel safety
     /// Nothing is changed.
     pub async fn attach(&self, id: &str) -> Result<SandboxHandle> {
-        let inspected = self.find_sandbox(id, Operation::Attach).await?;
+        let descriptor = SandboxDescriptor::new(SandboxId::new(id)?);
+        self.take_over(&descriptor, ForeignSandboxes::Refuse).await
+    }
+
+    /// The same with what a descriptor says of it, and perhaps for a container of somebody else.
+    pub(super) async fn take_over(
+        &self,
+        descriptor: &SandboxDescriptor,
+        foreign: ForeignSandboxes,
+    ) -> Result<SandboxHandle> {
+        let id = descriptor.sandbox_id.as_str();
+        let inspected = self.find_sandbox(id, Operation::Attach, foreign).await?;
         let name = SandboxId::new(inspected.name.as_deref().unwrap_or(id).trim_start_matches('/'))?;
         let status = status_of(inspected.state.as_ref());
         if !matches!(status, SandboxStatus::Running | SandboxStatus::Paused) {
@@ -37,12 +48,19 @@ impl DockerProvider {
         }
         let container_id = inspected.id.clone().unwrap_or_else(|| id.to_owned());
         let agent = Resident::found(self.config().exec.exec_path, &inspected);
-        let shell = match (&self.config().exec.exec_shell, status) {
+        let known_shell = descriptor
+            .shell
+            .as_ref()
+            .or(self.config().exec.exec_shell.as_ref());
+        let shell = match (known_shell, status) {
             (Some(shell), _) => Some(shell.clone()),
             (None, SandboxStatus::Paused) => Some("sh".to_owned()),
             (None, _) => shell::find(self, &container_id, &agent).await?,
         };
-        let ports = exposed_ports(&inspected)?;
+        let ports = match &descriptor.ports {
+            Some(ports) => ports.clone(),
+            None => exposed_ports(&inspected)?,
+        };
         Ok(SandboxHandle::new(name, PROVIDER)
             .with_ports(ports)
             .with_raw(DockerRaw {
@@ -61,7 +79,10 @@ impl DockerProvider {
     /// # Cancel safety
     /// Dropping the future may leave the sandbox; call it again.
     pub async fn remove(&self, id: &str) -> Result<bool> {
-        let container_id = match self.find_sandbox(id, Operation::Close).await {
+        let container_id = match self
+            .find_sandbox(id, Operation::Close, ForeignSandboxes::Refuse)
+            .await
+        {
             Ok(inspected) => inspected.id.unwrap_or_else(|| id.to_owned()),
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(error),
@@ -69,7 +90,12 @@ impl DockerProvider {
         self.remove_if_present(&container_id).await
     }
 
-    async fn find_sandbox(&self, id: &str, operation: Operation) -> Result<ContainerInspectResponse> {
+    async fn find_sandbox(
+        &self,
+        id: &str,
+        operation: Operation,
+        foreign: ForeignSandboxes,
+    ) -> Result<ContainerInspectResponse> {
         let id = SandboxId::new(id)?;
         let looked = self.look(id.as_str()).await.map_err(|failure| {
             failure
@@ -89,13 +115,16 @@ impl DockerProvider {
             .config
             .as_ref()
             .and_then(|config| config.labels.as_ref());
-        if labels.is_some_and(|labels| labels.contains_key(LABEL)) {
+        let is_ours = labels.is_some_and(|labels| labels.contains_key(LABEL));
+        if is_ours || foreign == ForeignSandboxes::Allow {
             return Ok(*inspected);
         }
         Err(
             Error::invalid(operation, "the container was not made by this library")
                 .with_sandbox(&id)
-                .with_hint("only containers with the label `gym-sandbox` are touched"),
+                .with_hint(
+                    "only containers with the label `gym-sandbox` are touched; a connect can allow others",
+                ),
         )
     }
 }

@@ -7,6 +7,7 @@ mod attach;
 mod close;
 mod config;
 mod connect;
+mod connectable;
 mod create;
 mod doctor;
 mod endpoint;
@@ -33,8 +34,8 @@ use tokio::sync::OnceCell;
 
 use crate::error::{Operation, Result};
 use crate::provider::{
-    EndpointProvider, FilesProvider, InspectProvider, PauseProvider, Reaper, SandboxHandle, SandboxProvider,
-    SpawnProvider,
+    ConnectableProvider, EndpointProvider, FilesProvider, InspectProvider, PauseProvider, Reaper,
+    SandboxHandle, SandboxProvider, SpawnProvider,
 };
 use crate::spec::{
     ExecOptions, ExecPath, ExecResult, Mapping, SandboxDetail, SandboxEndpoint, SandboxId, SandboxSpec,
@@ -234,6 +235,10 @@ impl SandboxProvider for DockerProvider {
     }
 
     fn as_pause(&self) -> Option<&dyn PauseProvider> {
+        Some(self)
+    }
+
+    fn as_connectable(&self) -> Option<&dyn ConnectableProvider> {
         Some(self)
     }
 }

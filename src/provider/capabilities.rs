@@ -29,6 +29,8 @@ pub enum Capability {
     Snapshot,
     /// [`PauseProvider`](super::PauseProvider).
     Pause,
+    /// [`ConnectableProvider`](super::ConnectableProvider).
+    Connect,
 }
 
 impl Capability {
@@ -42,6 +44,7 @@ impl Capability {
             Self::Images => "images",
             Self::Snapshot => "snapshots",
             Self::Pause => "pausing",
+            Self::Connect => "serialize and connect",
         }
     }
 }
@@ -65,6 +68,7 @@ pub fn capabilities(provider: &dyn SandboxProvider) -> CapabilitySet {
         provider.as_images().map(|_| Capability::Images),
         provider.as_snapshot().map(|_| Capability::Snapshot),
         provider.as_pause().map(|_| Capability::Pause),
+        provider.as_connectable().map(|_| Capability::Connect),
     ]
     .into_iter()
     .flatten()

@@ -4,6 +4,7 @@
 mod capabilities;
 mod check;
 mod config;
+mod connectable;
 mod files;
 mod handle;
 mod images;
@@ -17,6 +18,7 @@ pub use capabilities::{
 };
 pub use check::check_provider_options;
 pub use config::{ConfigBlock, config_from_yaml};
+pub use connectable::{ConnectableProvider, ForeignSandboxes};
 pub use files::FilesProvider;
 pub use handle::SandboxHandle;
 pub use images::{ImageProvider, SnapshotProvider};
@@ -156,6 +158,11 @@ pub trait SandboxProvider: fmt::Debug + Send + Sync + 'static {
 
     /// Pausing and resuming, if the provider has that.
     fn as_pause(&self) -> Option<&dyn PauseProvider> {
+        None
+    }
+
+    /// Handing sandboxes over to other processes, if the provider has that.
+    fn as_connectable(&self) -> Option<&dyn ConnectableProvider> {
         None
     }
 }

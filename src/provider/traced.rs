@@ -15,7 +15,7 @@ use crate::spec::{
 mod images;
 
 use super::{
-    EndpointProvider, ExecSession, FilesProvider, ImageProvider, InspectProvider, PauseProvider, SandboxHandle, SandboxProvider, SnapshotProvider, SpawnProvider,
+    ConnectableProvider, EndpointProvider, ExecSession, FilesProvider, ImageProvider, InspectProvider, PauseProvider, SandboxHandle, SandboxProvider, SnapshotProvider, SpawnProvider,
 };
 
 /// A provider that opens a span for each call of another one.
@@ -179,6 +179,12 @@ impl SandboxProvider for Traced {
 
     fn as_pause(&self) -> Option<&dyn PauseProvider> {
         self.inner.as_pause().map(|_| self as &dyn PauseProvider)
+    }
+
+    fn as_connectable(&self) -> Option<&dyn ConnectableProvider> {
+        self.inner
+            .as_connectable()
+            .map(|_| self as &dyn ConnectableProvider)
     }
 }
 

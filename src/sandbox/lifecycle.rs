@@ -22,6 +22,8 @@ pub(super) enum State {
     /// `stop` was called and the provider could not remove it yet; `stop` may be called again (contract L10).
     Stopping(Arc<Started>),
     Stopped,
+    /// A sandbox of somebody else was let go of.
+    Disconnected,
 }
 
 impl fmt::Debug for State {
@@ -32,6 +34,7 @@ impl fmt::Debug for State {
             Self::Started(started) => write!(f, "Started({})", started.handle.sandbox_id()),
             Self::Stopping(started) => write!(f, "Stopping({})", started.handle.sandbox_id()),
             Self::Stopped => f.write_str("Stopped"),
+            Self::Disconnected => f.write_str("Disconnected"),
         }
     }
 }
@@ -106,7 +109,9 @@ impl AsyncSandbox {
                         "the sandbox is already started",
                     ));
                 }
-                State::Stopping(_) | State::Stopped => return Err(stopped(Operation::Start)),
+                State::Stopping(_) | State::Stopped | State::Disconnected => {
+                    return Err(stopped(Operation::Start));
+                }
             }
         }
         let mut guard = StartGuard {
@@ -142,6 +147,10 @@ impl AsyncSandbox {
         let started = {
             let mut state = self.state();
             match std::mem::replace(&mut *state, State::Stopped) {
+                State::Disconnected => {
+                    *state = State::Disconnected;
+                    None
+                }
                 State::Stopped | State::New | State::Starting => None,
                 State::Started(started) | State::Stopping(started) => {
                     *state = State::Stopping(Arc::clone(&started));
@@ -156,7 +165,7 @@ impl AsyncSandbox {
             }
             None => Ok(()),
         };
-        if closed.is_ok() {
+        if closed.is_ok() && started.is_some() {
             *self.state() = State::Stopped;
         }
         let released = self.release().await;
@@ -167,7 +176,7 @@ impl AsyncSandbox {
         }
     }
 
-    async fn release(&self) -> Result<()> {
+    pub(super) async fn release(&self) -> Result<()> {
         self.reaper.wait_idle(BACKGROUND_CLEANUP).await?;
         if self.ownership == Ownership::Shared || self.released.load(Ordering::Relaxed) {
             return Ok(());
@@ -198,6 +207,10 @@ impl AsyncSandbox {
 impl Drop for AsyncSandbox {
     fn drop(&mut self) {
         let state = std::mem::replace(&mut *self.state(), State::Stopped);
+        // A borrower that goes away leaves the sandbox to its owner, unless it has begun to remove it.
+        if self.is_connected && matches!(state, State::Started(_)) {
+            return;
+        }
         if let State::Started(started) | State::Stopping(started) = state {
             self.remove_later(started.handle.clone());
         }

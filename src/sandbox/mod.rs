@@ -1,5 +1,6 @@
 //! The facade over one sandbox of any provider. Knows the core trait and its capabilities, no backend.
 
+mod connect;
 mod files;
 mod lifecycle;
 mod pause;
@@ -20,6 +21,7 @@ use crate::spec::{
     Value,
 };
 
+pub use connect::ConnectOptions;
 use lifecycle::State;
 
 /// How long a command may run that is started by [`AsyncSandbox::exec`] (contract D1).
@@ -31,7 +33,7 @@ pub const DEFAULT_EXEC_TIMEOUT: Duration = Duration::from_secs(180);
 /// side by side, and [`stop`](Self::stop) does not wait for them.
 ///
 /// Dropping a started sandbox hands it to the library's clean-up thread, which removes it soon after; what is left when
-/// the process ends first is left to a sweep. [`stop`](Self::stop) is the way that reports errors, and
+/// the process ends first is left to a sweep. One that was [connected](Self::connect) to is left alone. [`stop`](Self::stop) is the way that reports errors, and
 /// [`scope`](Self::scope) the one that cannot be forgotten.
 ///
 /// ```no_run
@@ -56,6 +58,8 @@ pub struct AsyncSandbox {
     /// An owned provider has been closed, or the clean-up thread will do it, and it was not used since.
     released: AtomicBool,
     reaper: Reaper,
+    /// Somebody else made the sandbox: it is let go of, and removed only when that is asked for.
+    is_connected: bool,
 }
 
 /// Who closes the provider (contract L11).
@@ -93,6 +97,7 @@ impl AsyncSandbox {
             lifecycle: tokio::sync::Mutex::new(()),
             released: AtomicBool::new(false),
             reaper: Reaper::new(),
+            is_connected: false,
         }
     }
 
@@ -156,7 +161,7 @@ impl AsyncSandbox {
     /// None but those of a provider that does not know its own handle.
     pub async fn status(&self) -> Result<SandboxStatus> {
         let handle = match &*self.state() {
-            State::New | State::Starting => return Ok(SandboxStatus::Unknown),
+            State::New | State::Starting | State::Disconnected => return Ok(SandboxStatus::Unknown),
             State::Stopped => return Ok(SandboxStatus::Stopped),
             State::Started(started) | State::Stopping(started) => started.handle.clone(),
         };
@@ -204,7 +209,7 @@ impl AsyncSandbox {
     pub fn sandbox_id(&self) -> Option<SandboxId> {
         match &*self.state() {
             State::Started(started) | State::Stopping(started) => Some(started.handle.sandbox_id().clone()),
-            State::New | State::Starting | State::Stopped => None,
+            State::New | State::Starting | State::Stopped | State::Disconnected => None,
         }
     }
 
@@ -212,7 +217,7 @@ impl AsyncSandbox {
     pub fn handle(&self) -> Option<SandboxHandle> {
         match &*self.state() {
             State::Started(started) | State::Stopping(started) => Some(started.handle.clone()),
-            State::New | State::Starting | State::Stopped => None,
+            State::New | State::Starting | State::Stopped | State::Disconnected => None,
         }
     }
 
@@ -256,6 +261,12 @@ impl AsyncSandbox {
                 "the sandbox has not been started",
             )
             .with_hint("call `start` first")),
+            State::Disconnected => Err(Error::new(
+                ErrorKind::NotStarted,
+                operation,
+                "the sandbox has been disconnected from",
+            )
+            .with_hint("connect to it again")),
             State::Stopping(started) => Err(stopped(operation).with_sandbox(started.handle.sandbox_id())),
             State::Stopped => Err(stopped(operation)),
         }

@@ -2,6 +2,7 @@
 
 mod calls;
 mod cancel;
+mod connect;
 mod endpoint;
 mod pause;
 mod scope;

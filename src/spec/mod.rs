@@ -5,6 +5,7 @@ mod build;
 mod capture;
 mod command;
 pub mod container;
+mod descriptor;
 mod detail;
 mod endpoint;
 mod environment;
@@ -27,6 +28,7 @@ pub use build::{
 pub(crate) use capture::Capture;
 pub use capture::CapturedOutput;
 pub use command::{Command, MAX_ARGUMENT_BYTES};
+pub use descriptor::SandboxDescriptor;
 pub use detail::{SandboxDetail, SandboxHealth};
 pub use endpoint::SandboxEndpoint;
 pub use environment::check_environment;

@@ -2,6 +2,7 @@
 
 mod capture;
 mod command;
+mod descriptor;
 mod endpoint;
 mod exec;
 mod names;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gym_sandbox::provider::{EndpointProvider, FilesProvider, ImageProvider, InspectProvider, PauseProvider, SnapshotProvider, SpawnProvider};
+use gym_sandbox::provider::{ConnectableProvider, EndpointProvider, FilesProvider, ImageProvider, InspectProvider, PauseProvider, SnapshotProvider, SpawnProvider};
 use gym_sandbox::{
     CapturedOutput, ExecOptions, ExecResult, Result, SandboxHandle, SandboxProvider, SandboxSpec,
     SandboxStatus,
@@ -100,5 +100,9 @@ impl SandboxProvider for Broken {
 
     fn as_pause(&self) -> Option<&dyn PauseProvider> {
         self.inner.as_pause()
+    }
+
+    fn as_connectable(&self) -> Option<&dyn ConnectableProvider> {
+        self.inner.as_connectable()
     }
 }

@@ -6,6 +6,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod connect;
 mod pause;
 
 use std::time::{Duration, Instant};

@@ -14,6 +14,7 @@ fn capabilities_are_what_the_accessors_give() {
         Capability::Images,
         Capability::Snapshot,
         Capability::Pause,
+        Capability::Connect,
     ]
     .into();
     assert_eq!(capabilities(&*Scripted::new()), all);
@@ -42,6 +43,7 @@ fn every_capability_has_words_of_its_own() {
         Capability::Images,
         Capability::Snapshot,
         Capability::Pause,
+        Capability::Connect,
     ];
     let words: std::collections::HashSet<&str> = all.iter().map(|capability| capability.as_str()).collect();
     assert_eq!(words.len(), all.len());

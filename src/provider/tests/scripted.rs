@@ -12,7 +12,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::provider::{
-    EndpointProvider, ExecSession, FilesProvider, ImageProvider, InspectProvider, PauseProvider, SandboxHandle, SandboxProvider, SnapshotProvider, SpawnProvider,
+    ConnectableProvider, EndpointProvider, ExecSession, FilesProvider, ImageProvider, InspectProvider, PauseProvider, SandboxHandle, SandboxProvider, SnapshotProvider, SpawnProvider,
 };
 use crate::spec::{
     DownloadOptions, DownloadTarget, FileEntry, FileStat, RemoveMode, TransferProgress, UploadOptions,
@@ -50,6 +50,8 @@ pub(crate) enum Call {
     Inspect,
     Pause,
     Resume(Option<Duration>),
+    Serialize(Option<crate::spec::Value>),
+    Connect(String),
     Close(String),
     Aclose,
 }
@@ -263,6 +265,10 @@ impl SandboxProvider for Scripted {
 
     fn as_pause(&self) -> Option<&dyn PauseProvider> {
         (self.capabilities == Capabilities::All).then_some(self as &dyn PauseProvider)
+    }
+
+    fn as_connectable(&self) -> Option<&dyn ConnectableProvider> {
+        (self.capabilities == Capabilities::All).then_some(self as &dyn ConnectableProvider)
     }
 }
 

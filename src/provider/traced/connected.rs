@@ -6,7 +6,8 @@ use async_trait::async_trait;
 use tracing::{Instrument, field::Empty, info, info_span};
 
 use crate::error::{Operation, Result};
-use crate::provider::{Capability, PauseProvider, SandboxHandle};
+use crate::provider::{Capability, ConnectableProvider, ForeignSandboxes, PauseProvider, SandboxHandle};
+use crate::spec::{SandboxDescriptor, Value};
 
 use super::{Traced, lost, noted};
 
@@ -15,6 +16,12 @@ impl Traced {
         self.inner
             .as_pause()
             .ok_or_else(|| lost(self, operation, Capability::Pause))
+    }
+
+    fn connecting(&self, operation: Operation) -> Result<&dyn ConnectableProvider> {
+        self.inner
+            .as_connectable()
+            .ok_or_else(|| lost(self, operation, Capability::Connect))
     }
 }
 
@@ -41,6 +48,51 @@ impl PauseProvider for Traced {
                     .await,
             )?;
             info!("resumed");
+            Ok(handle)
+        }
+        .instrument(span)
+        .await
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl ConnectableProvider for Traced {
+    async fn serialize_handle(
+        &self,
+        handle: &SandboxHandle,
+        scope: Option<&Value>,
+    ) -> Result<SandboxDescriptor> {
+        let span = self.span(handle, call_span!("sandbox.serialize"));
+        async {
+            noted(
+                self.connecting(Operation::Serialize)?
+                    .serialize_handle(handle, scope)
+                    .await,
+            )
+        }
+        .instrument(span)
+        .await
+    }
+
+    async fn connect_handle(
+        &self,
+        descriptor: &SandboxDescriptor,
+        foreign: ForeignSandboxes,
+    ) -> Result<SandboxHandle> {
+        let span = info_span!(
+            "sandbox.connect",
+            provider = self.inner.name(),
+            sandbox_id = descriptor.sandbox_id.as_str(),
+            error = Empty
+        );
+        async {
+            let handle = noted(
+                self.connecting(Operation::Attach)?
+                    .connect_handle(descriptor, foreign)
+                    .await,
+            )?;
+            info!("connected");
             Ok(handle)
         }
         .instrument(span)

@@ -5,9 +5,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::error::{Operation, Result};
-use crate::provider::{PauseProvider, SandboxHandle};
+use crate::provider::{ConnectableProvider, ForeignSandboxes, PauseProvider, SandboxHandle};
+use crate::spec::{SandboxDescriptor, Value};
 
-use super::{Call, Scripted};
+use super::{Call, NAME, Scripted};
 
 #[async_trait]
 impl PauseProvider for Scripted {
@@ -20,5 +21,31 @@ impl PauseProvider for Scripted {
         self.note(Call::Resume(ready_timeout));
         self.step(Operation::Resume).await?;
         Ok(handle.clone().with_raw("resumed"))
+    }
+}
+
+#[async_trait]
+impl ConnectableProvider for Scripted {
+    async fn serialize_handle(
+        &self,
+        handle: &SandboxHandle,
+        scope: Option<&Value>,
+    ) -> Result<SandboxDescriptor> {
+        self.note(Call::Serialize(scope.cloned()));
+        self.step(Operation::Serialize).await?;
+        let mut descriptor = SandboxDescriptor::new(handle.sandbox_id().clone());
+        descriptor.ports = Some(handle.ports().clone());
+        Ok(descriptor)
+    }
+
+    async fn connect_handle(
+        &self,
+        descriptor: &SandboxDescriptor,
+        _foreign: ForeignSandboxes,
+    ) -> Result<SandboxHandle> {
+        self.note(Call::Connect(descriptor.sandbox_id.to_string()));
+        self.step(Operation::Attach).await?;
+        Ok(SandboxHandle::new(descriptor.sandbox_id.clone(), NAME)
+            .with_ports(descriptor.ports.clone().unwrap_or_default()))
     }
 }
