@@ -15,7 +15,8 @@ use crate::spec::{
 mod images;
 
 use super::{
-    ConnectableProvider, EndpointProvider, ExecSession, FilesProvider, ImageProvider, InspectProvider, PauseProvider, SandboxHandle, SandboxProvider, SnapshotProvider, SpawnProvider,
+    ConnectableProvider, EndpointProvider, ExecSession, FilesProvider, ImageProvider, InspectProvider,
+    PauseProvider, SandboxHandle, SandboxProvider, SnapshotProvider, SpawnProvider,
 };
 
 /// A provider that opens a span for each call of another one.

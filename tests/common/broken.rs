@@ -4,7 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gym_sandbox::provider::{ConnectableProvider, EndpointProvider, FilesProvider, ImageProvider, InspectProvider, PauseProvider, SnapshotProvider, SpawnProvider};
+use gym_sandbox::provider::{
+    ConnectableProvider, EndpointProvider, FilesProvider, ImageProvider, InspectProvider, PauseProvider,
+    SnapshotProvider, SpawnProvider,
+};
 use gym_sandbox::{
     CapturedOutput, ExecOptions, ExecResult, Result, SandboxHandle, SandboxProvider, SandboxSpec,
     SandboxStatus,

@@ -133,12 +133,12 @@ async fn l17_a_borrower_leaves_the_sandbox_to_its_owner() {
     let descriptor = owner.serialize(None).await.unwrap();
     let borrower = DockerProvider::connect(DockerConfig::default()).await.unwrap();
     let options = ConnectOptions::new().with_owned_provider();
-    let borrowed = AsyncSandbox::connect_with(std::sync::Arc::new(borrower), &descriptor, &options)
+    let lent = AsyncSandbox::connect_with(std::sync::Arc::new(borrower), &descriptor, &options)
         .await
         .unwrap();
-    borrowed.exec("echo lent > /tmp/lent").await.unwrap();
-    borrowed.disconnect().await.unwrap();
-    drop(borrowed);
+    lent.exec("echo lent > /tmp/lent").await.unwrap();
+    lent.disconnect().await.unwrap();
+    drop(lent);
     let dropped = AsyncSandbox::connect(test.provider.clone(), &descriptor)
         .await
         .unwrap();
