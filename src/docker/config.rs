@@ -7,10 +7,12 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer};
 
 use crate::error::{Error, Operation, Result};
-use crate::provider::check_provider_options;
+use crate::provider::{Policy, check_provider_options, policy_error};
+use crate::spec::container::ContainerSpec;
 use crate::spec::{Mapping, PullPolicy, Value};
 
 use super::agent::ExecPathPolicy;
+use super::options::network_of;
 
 /// How the Docker provider makes sandboxes and runs commands. Durations are seconds in configuration files, with the
 /// suffix `_s`; null means "no limit" there. An unknown key is refused by name (contract D10).
@@ -29,6 +31,8 @@ pub struct DockerConfig {
     pub probe: ProbeConfig,
     /// How many calls may be in flight.
     pub lanes: LaneConfig,
+    /// What sandboxes may ask for. Closed by default.
+    pub policy: Policy,
     /// Labels put on every sandbox, below those of the spec's metadata.
     pub default_metadata: BTreeMap<String, String>,
 }
@@ -255,7 +259,7 @@ impl DockerConfig {
     /// type, or one that [`check`](Self::check) refuses.
     pub fn from_settings(settings: &Mapping) -> Result<Self> {
         let mut allowed: Vec<&str> = SECTIONS.iter().map(|(section, _)| *section).collect();
-        allowed.extend(["host", "default_metadata"]);
+        allowed.extend(["host", "policy", "default_metadata"]);
         check_provider_options(Operation::Configure, "docker settings", settings, &allowed)?;
         let mut settings = settings.clone();
         for (section, keys) in SECTIONS {
@@ -310,19 +314,12 @@ impl DockerConfig {
                 "create.keepalive_shell can't be empty",
             ),
             (
-                self.create.publish_host.parse::<IpAddr>().is_ok(),
+                self.create.publish_address().is_ok(),
                 "create.publish_host must be an IP address such as 127.0.0.1",
             ),
             (
                 self.create.network.as_deref() != Some(""),
                 "create.network can't be empty",
-            ),
-            (
-                self.create
-                    .network
-                    .as_deref()
-                    .is_none_or(super::options::is_of_its_own),
-                "create.network can't be the host's or another container's",
             ),
             (
                 self.exec.default_timeout != Some(Duration::ZERO),
@@ -350,10 +347,35 @@ impl DockerConfig {
                 "every lane must have at least 1 slot",
             ),
         ];
-        match checks.iter().find(|(holds, _)| !holds) {
-            Some((_, problem)) => Err(Error::invalid(Operation::Configure, *problem)),
-            None => Ok(()),
+        if let Some((_, problem)) = checks.iter().find(|(holds, _)| !holds) {
+            return Err(Error::invalid(Operation::Configure, *problem));
         }
+        let mut container = ContainerSpec::default();
+        container.network = network_of(self.create.network.as_deref());
+        self.policy
+            .check(&container)
+            .map_err(|refused| policy_error(Operation::Configure, &refused))
+    }
+
+    /// The policy, and what the create options of the same configuration say already: who writes one writes the other.
+    pub(super) fn effective_policy(&self) -> Policy {
+        let mut policy = self.policy.clone();
+        policy
+            .allow_security_options
+            .extend_from_slice(&self.create.security_opt);
+        policy
+    }
+}
+
+impl CreateConfig {
+    /// The address on which ports are published.
+    pub(super) fn publish_address(&self) -> Result<IpAddr> {
+        self.publish_host.parse().map_err(|_| {
+            Error::invalid(
+                Operation::Configure,
+                "create.publish_host must be an IP address such as 127.0.0.1",
+            )
+        })
     }
 }
 

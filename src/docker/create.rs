@@ -16,7 +16,7 @@ use super::agent::Plan;
 use super::failure::EngineFailure;
 use super::image::{image_error, problem_of};
 use super::lanes::Lane;
-use super::request::{CreateRequest, create_request};
+use super::request::{CreateRequest, draft};
 use super::{DockerProvider, DockerRaw, PROVIDER, new_sandbox_id};
 
 type CreateCall = JoinHandle<Result<ContainerCreateResponse, BollardError>>;
@@ -36,16 +36,13 @@ const ABSENT_LOOKS: u32 = 20;
 impl DockerProvider {
     pub(super) async fn create_sandbox(&self, spec: &SandboxSpec) -> Result<SandboxHandle> {
         let config = self.config();
-        let request = create_request(
-            &config.create,
-            config.exec.exec_path,
-            &config.default_metadata,
-            spec,
-        )?;
+        let draft = draft(config, spec)?;
         let engine = self.engine().await?;
         let created = engine.engine_now();
         let expires = spec.ttl().map(|ttl| created.plus(ttl).to_rfc3339());
-        let request = request.with_labels(&created.to_rfc3339(), expires.as_deref());
+        let request = draft
+            .for_engine(engine.api_version)?
+            .with_labels(&created.to_rfc3339(), expires.as_deref());
         // The name is fixed before the call, so that a lost answer can still be cleaned up (contract D17).
         let id = new_sandbox_id()?;
         let mut guard = CreateGuard {
@@ -137,6 +134,9 @@ impl DockerProvider {
         let container = answer.map_err(|failure| create_error(request, failure))?;
         for warning in &container.warnings {
             tracing::warn!(sandbox_id = %guard.id, %warning, "the engine warns about a create");
+        }
+        for join in &request.joins {
+            self.join_network(&container.id, join).await?;
         }
         plan.provide(self, &container.id, request).await?;
         self.start_container(&container.id, request).await?;

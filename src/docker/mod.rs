@@ -8,6 +8,7 @@ mod close;
 mod config;
 mod connect;
 mod connectable;
+mod container;
 mod create;
 mod doctor;
 mod endpoint;

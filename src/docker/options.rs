@@ -5,6 +5,7 @@ use serde::Deserialize;
 
 use crate::error::{Error, Operation, Result};
 use crate::provider::check_provider_options;
+use crate::spec::container::{EndpointSpec, NetworkAttachment};
 use crate::spec::{Mapping, PullPolicy, SandboxSpec, Value};
 
 use super::agent::ExecPathPolicy;
@@ -44,7 +45,7 @@ const ALLOWED: [&str; 10] = [
 pub(super) struct Effective {
     pub(super) pull_policy: PullPolicy,
     pub(super) platform: Option<String>,
-    pub(super) network: Option<String>,
+    pub(super) network: NetworkAttachment,
     pub(super) read_only: bool,
     pub(super) use_init: bool,
     pub(super) cap_drop: Vec<String>,
@@ -91,7 +92,7 @@ pub(super) fn effective(
     Ok(Effective {
         pull_policy: options.pull_policy.unwrap_or(config.pull_policy),
         platform: options.platform,
-        network: options.network.or_else(|| config.network.clone()),
+        network: network_of(options.network.as_deref().or(config.network.as_deref())),
         read_only: options.read_only.unwrap_or(config.read_only),
         use_init: options.use_init.unwrap_or(config.use_init),
         cap_drop,
@@ -131,10 +132,6 @@ fn read(options: &Mapping) -> Result<Options> {
             "the provider option `network` can't be empty",
         ),
         (
-            options.network.as_deref().is_none_or(is_of_its_own),
-            "the provider option `network` can't be the host's or another container's",
-        ),
-        (
             options.platform.as_deref() != Some(""),
             "the provider option `platform` can't be empty",
         ),
@@ -145,10 +142,17 @@ fn read(options: &Mapping) -> Result<Options> {
     }
 }
 
-/// Says whether a network mode gives a sandbox a network namespace of its own. The host's would put every service of the
-/// host into its reach, and no policy allows that yet (contract D9).
-pub(super) fn is_of_its_own(network: &str) -> bool {
-    network != "host" && !network.starts_with("container:")
+/// Reads the network of a sandbox as `docker run --network` does.
+pub(super) fn network_of(network: Option<&str>) -> NetworkAttachment {
+    match network {
+        None | Some("default" | "bridge") => NetworkAttachment::Default,
+        Some("none") => NetworkAttachment::None,
+        Some("host") => NetworkAttachment::Host,
+        Some(network) => match network.strip_prefix("container:") {
+            Some(container) => NetworkAttachment::Container(container.to_owned()),
+            None => NetworkAttachment::Networks(vec![EndpointSpec::new(network)]),
+        },
+    }
 }
 
 #[cfg(test)]
@@ -176,7 +180,7 @@ mod tests {
             .with_provider_option("preset", "hardened")
             .with_provider_option("network", "none");
         let effective = effective(&config, ExecPathPolicy::Engine, &spec).unwrap();
-        assert_eq!(effective.network.as_deref(), Some("none"));
+        assert_eq!(effective.network, NetworkAttachment::None);
         assert_eq!(effective.pids_limit, Some(7));
         assert_eq!(effective.cap_drop, ["ALL"]);
         assert_eq!(effective.security_opt, ["no-new-privileges"]);
@@ -204,8 +208,6 @@ mod tests {
             ("pids_limit", Value::from(0)),
             ("cap_drop", Value::from("ALL")),
             ("network", Value::from("")),
-            ("network", Value::from("host")),
-            ("network", Value::from("container:other")),
         ] {
             let spec = SandboxSpec::new("a").with_provider_option(key, value);
             let error = effective(&CreateConfig::default(), ExecPathPolicy::Engine, &spec).unwrap_err();

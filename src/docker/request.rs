@@ -1,35 +1,43 @@
 //! From a spec to the engine's create request: pure, and tested as a table.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
-use bollard::models::{ContainerCreateBody, HostConfig, HostConfigLogConfig, PortBinding};
+use bollard::models::ContainerCreateBody;
 
 use crate::error::{Error, ErrorKind, Operation, Result};
+use crate::provider::policy_error;
+use crate::spec::container::{ContainerSpec, LogSpec, PublishedPort};
 use crate::spec::{SandboxSpec, check_environment};
 
 use super::PROVIDER;
 use super::agent::ExecPathPolicy;
-use super::config::CreateConfig;
+use super::config::{CreateConfig, DockerConfig};
+use super::connect::ApiVersion;
+use super::container::{Mapped, NetworkJoin, map};
 use super::image::ImageReference;
 use super::options::{Effective, effective};
 use super::owner;
 
-/// Everything the create transaction needs, checked before the first engine call.
+/// A spec that was checked as far as that goes without an engine.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Draft {
+    image: ImageReference,
+    options: Effective,
+    mapped: Mapped,
+}
+
+/// Everything the create transaction needs, checked before anything is made.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct CreateRequest {
     pub(super) image: ImageReference,
     pub(super) options: Effective,
     pub(super) body: ContainerCreateBody,
+    /// Networks to connect before the start.
+    pub(super) joins: Vec<NetworkJoin>,
 }
 
-/// Checks a spec and turns it into a request. Labels that need the engine's clock are added by
-/// [`CreateRequest::with_labels`].
-pub(super) fn create_request(
-    config: &CreateConfig,
-    exec_path: ExecPathPolicy,
-    default_metadata: &std::collections::BTreeMap<String, String>,
-    spec: &SandboxSpec,
-) -> Result<CreateRequest> {
+/// Checks a spec and turns it into a request, without an engine.
+pub(super) fn draft(config: &DockerConfig, spec: &SandboxSpec) -> Result<Draft> {
     let image: ImageReference = spec
         .image()
         .ok_or_else(|| {
@@ -39,38 +47,82 @@ pub(super) fn create_request(
         .parse()?;
     check_environment(Operation::Create, spec.env())?;
     owner::check_metadata(spec.metadata())?;
-    owner::check_metadata(default_metadata)?;
+    owner::check_metadata(&config.default_metadata)?;
     check_workdir(spec)?;
     check_resources(spec)?;
-    let options = effective(config, exec_path, spec)?;
-    let (entrypoint, cmd) = main_process(config, &options, spec)?;
-    let mut labels: HashMap<String, String> = HashMap::new();
-    labels.extend(default_metadata.clone());
-    labels.extend(spec.metadata().clone());
-    let ports: Vec<String> = spec
+    let options = effective(&config.create, config.exec.exec_path, spec)?;
+    let container = container_of(config, &image, &options, spec)?;
+    config
+        .effective_policy()
+        .check(&container)
+        .map_err(|refused| policy_error(Operation::Create, &refused))?;
+    let mapped = map(&container, config.create.publish_address()?)?;
+    Ok(Draft {
+        image,
+        options,
+        mapped,
+    })
+}
+
+impl Draft {
+    /// Refuses what the engine is too old for. Labels that need the engine's clock are added by
+    /// [`CreateRequest::with_labels`].
+    pub(super) fn for_engine(self, api: ApiVersion) -> Result<CreateRequest> {
+        let creation = self.mapped.for_engine(api)?;
+        Ok(CreateRequest {
+            image: self.image,
+            options: self.options,
+            body: creation.body,
+            joins: creation.joins,
+        })
+    }
+}
+
+/// The sandbox as a neutral container.
+fn container_of(
+    config: &DockerConfig,
+    image: &ImageReference,
+    options: &Effective,
+    spec: &SandboxSpec,
+) -> Result<ContainerSpec> {
+    let mut container = ContainerSpec::new(image.to_string());
+    let (entrypoint, command) = main_process(&config.create, options, spec)?;
+    container.entrypoint = Some(entrypoint);
+    container.command = Some(command);
+    container.environment = spec
+        .env()
+        .iter()
+        .map(|(name, value)| (name.clone(), Some(value.clone())))
+        .collect();
+    container.working_dir = spec.workdir().map(str::to_owned);
+    container.labels.clone_from(&config.default_metadata);
+    container.labels.extend(spec.metadata().clone());
+    container.ports = spec
         .ports()
         .as_slice()
         .iter()
-        .map(|port| format!("{port}/tcp"))
+        .map(|&port| PublishedPort::ephemeral(port))
         .collect();
-    let body = ContainerCreateBody {
-        image: Some(image.to_string()),
-        entrypoint: Some(entrypoint),
-        cmd: Some(cmd),
-        env: non_empty(
-            spec.env()
-                .iter()
-                .map(|(name, value)| format!("{name}={value}"))
-                .collect(),
-        ),
-        working_dir: spec.workdir().map(str::to_owned),
-        labels: Some(labels),
-        // Bindings without exposed ports publish nothing, silently (engine-facts S10): both are sent.
-        exposed_ports: non_empty(ports),
-        host_config: Some(host_config(config, spec, &options)),
-        ..ContainerCreateBody::default()
-    };
-    Ok(CreateRequest { image, options, body })
+    container.platform.clone_from(&options.platform);
+    container.network = options.network.clone();
+    container.init = Some(options.use_init);
+    container.read_only = options.read_only;
+    container.cap_drop.clone_from(&options.cap_drop);
+    container.security_options.clone_from(&options.security_opt);
+    container.limits.pids = options.pids_limit;
+    if config.create.apply_resource_limits {
+        container.limits.cpus = spec.resources().cpu;
+        // The range was checked in `check_resources`.
+        container.limits.memory_bytes = options.memory_mib.map(|mib| mib << 20);
+    }
+    container.logging = options.log_cap.then(|| LogSpec {
+        driver: Some("json-file".to_owned()),
+        options: BTreeMap::from([
+            ("max-size".to_owned(), "10m".to_owned()),
+            ("max-file".to_owned(), "2".to_owned()),
+        ]),
+    });
+    Ok(container)
 }
 
 impl CreateRequest {
@@ -137,40 +189,6 @@ fn main_process(
     }
 }
 
-fn host_config(config: &CreateConfig, spec: &SandboxSpec, options: &Effective) -> HostConfig {
-    let bindings = spec.ports().as_slice().iter().map(|port| {
-        let binding = PortBinding {
-            host_ip: Some(config.publish_host.clone()),
-            // An empty port lets the engine choose one.
-            host_port: Some(String::new()),
-        };
-        (format!("{port}/tcp"), Some(vec![binding]))
-    });
-    let limits = config.apply_resource_limits;
-    let memory = options.memory_mib.filter(|_| limits).map(mebibytes);
-    HostConfig {
-        network_mode: options.network.clone(),
-        port_bindings: (!spec.ports().is_empty()).then(|| bindings.collect()),
-        init: Some(options.use_init),
-        readonly_rootfs: Some(options.read_only),
-        cap_drop: non_empty(options.cap_drop.clone()),
-        security_opt: non_empty(options.security_opt.clone()),
-        pids_limit: options.pids_limit,
-        nano_cpus: spec.resources().cpu.filter(|_| limits).map(nano_cpus),
-        memory,
-        // Equal to memory means no swap; left out the engine gives twice the memory (engine-facts C12).
-        memory_swap: memory,
-        log_config: options.log_cap.then(|| HostConfigLogConfig {
-            typ: Some("json-file".to_owned()),
-            config: Some(HashMap::from([
-                ("max-size".to_owned(), "10m".to_owned()),
-                ("max-file".to_owned(), "2".to_owned()),
-            ])),
-        }),
-        ..HostConfig::default()
-    }
-}
-
 fn check_workdir(spec: &SandboxSpec) -> Result<()> {
     match spec.workdir() {
         Some(workdir) if !workdir.starts_with('/') || workdir.contains('\0') => Err(Error::invalid(
@@ -217,23 +235,6 @@ fn check_resources(spec: &SandboxSpec) -> Result<()> {
         )),
         None => Ok(()),
     }
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "a float is cut to the largest integer, which the engine refuses"
-)]
-fn nano_cpus(cpu: f64) -> i64 {
-    (cpu * 1e9).round() as i64
-}
-
-fn mebibytes(mib: u64) -> i64 {
-    // The range was checked in `check_resources`.
-    i64::try_from(mib << 20).unwrap_or(i64::MAX)
-}
-
-fn non_empty<T>(list: Vec<T>) -> Option<Vec<T>> {
-    (!list.is_empty()).then_some(list)
 }
 
 #[cfg(test)]

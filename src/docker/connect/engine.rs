@@ -60,20 +60,6 @@ pub(in crate::docker) struct ApiVersion {
 }
 
 impl Engine {
-    /// Refuses what this engine's API is too old for.
-    #[allow(
-        dead_code,
-        reason = "nothing that a sandbox can have so far needs more than the oldest API"
-    )]
-    pub(in crate::docker) fn require_api(
-        &self,
-        at_least: ApiVersion,
-        operation: Operation,
-        what: &str,
-    ) -> Result<()> {
-        self.api_version.require(at_least, operation, what)
-    }
-
     /// The time by the engine's clock, without asking it.
     pub(in crate::docker) fn engine_now(&self) -> EngineTime {
         self.clock.now()
@@ -113,8 +99,8 @@ impl ApiVersion {
         Self { major, minor }
     }
 
-    #[allow(dead_code, reason = "see `Engine::require_api`")]
-    fn require(self, at_least: Self, operation: Operation, what: &str) -> Result<()> {
+    /// Refuses what an engine with this API is too old for.
+    pub(in crate::docker) fn require(self, at_least: Self, operation: Operation, what: &str) -> Result<()> {
         if self >= at_least {
             return Ok(());
         }

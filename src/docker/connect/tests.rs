@@ -145,7 +145,8 @@ async fn the_negotiated_version_is_in_the_path_of_an_older_engine() {
         reached.clock_offset_ms()
     );
     let error = reached
-        .require_api(ApiVersion::new(1, 44), Operation::Create, "x")
+        .api_version
+        .require(ApiVersion::new(1, 44), Operation::Create, "x")
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
 }

@@ -1,17 +1,20 @@
-use std::collections::BTreeMap;
 use std::time::Duration;
+
+use bollard::models::HostConfig;
 
 use super::*;
 use crate::error::ImageProblem;
 use crate::spec::{SandboxResources, Value};
 
+fn request_with(change: impl FnOnce(&mut DockerConfig), spec: &SandboxSpec) -> Result<CreateRequest> {
+    let mut config = DockerConfig::default();
+    config.exec.exec_path = ExecPathPolicy::Engine;
+    change(&mut config);
+    draft(&config, spec)?.for_engine(ApiVersion::new(1, 41))
+}
+
 fn request(spec: &SandboxSpec) -> Result<CreateRequest> {
-    create_request(
-        &CreateConfig::default(),
-        ExecPathPolicy::Engine,
-        &BTreeMap::new(),
-        spec,
-    )
+    request_with(|_| {}, spec)
 }
 
 fn host(spec: &SandboxSpec) -> HostConfig {
@@ -103,7 +106,7 @@ fn c12_memory_is_without_swap_and_both_limits_can_be_switched_off() {
         apply_resource_limits: false,
         ..CreateConfig::default()
     };
-    let off = create_request(&config, ExecPathPolicy::Engine, &BTreeMap::new(), &spec)
+    let off = request_with(|all| all.create = config, &spec)
         .unwrap()
         .body
         .host_config
@@ -149,19 +152,14 @@ fn c13_security_options_are_mapped_directly() {
         pids_limit: Some(9),
         ..CreateConfig::default()
     };
-    let made = create_request(
-        &config,
-        ExecPathPolicy::Engine,
-        &BTreeMap::new(),
-        &SandboxSpec::new("a"),
-    )
-    .unwrap()
-    .body
-    .host_config
-    .unwrap();
+    let made = request_with(|all| all.create = config, &SandboxSpec::new("a"))
+        .unwrap()
+        .body
+        .host_config
+        .unwrap();
     assert_eq!(made.network_mode.as_deref(), Some("none"));
     assert_eq!(made.readonly_rootfs, Some(true));
-    assert_eq!(made.cap_drop.unwrap(), ["NET_RAW"]);
+    assert_eq!(made.cap_drop.unwrap(), ["CAP_NET_RAW"]);
     assert_eq!(made.security_opt.unwrap(), ["seccomp=unconfined"]);
     assert_eq!(made.pids_limit, Some(9));
 }
@@ -188,7 +186,7 @@ fn d17_labels_are_ours_and_the_specs_and_never_mixed_up() {
         ("k".to_owned(), "default".to_owned()),
     ]);
     let spec = SandboxSpec::new("a").with_metadata("k", "v");
-    let made = create_request(&CreateConfig::default(), ExecPathPolicy::Engine, &defaults, &spec)
+    let made = request_with(|all| all.default_metadata = defaults, &spec)
         .unwrap()
         .with_labels("now", Some("then"));
     let labels = made.body.labels.unwrap();

@@ -43,6 +43,8 @@ pub enum MountKind {
         subpath: Option<String>,
         /// Labels of a volume that is made for it.
         labels: BTreeMap<String, String>,
+        /// Relabelling: `z` shared, `Z` private.
+        selinux: Option<String>,
     },
     /// Memory.
     Tmpfs {
@@ -53,7 +55,7 @@ pub enum MountKind {
         /// More options, as in `exec` or `uid=1000`.
         options: Vec<String>,
     },
-    /// The files of an image. API 1.47.
+    /// The files of an image. API 1.48.
     Image {
         /// The image.
         source: String,
@@ -73,6 +75,7 @@ impl MountSpec {
                 no_copy: false,
                 subpath: None,
                 labels: BTreeMap::new(),
+                selinux: None,
             },
         }
     }
