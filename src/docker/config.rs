@@ -350,8 +350,10 @@ impl DockerConfig {
         if let Some((_, problem)) = checks.iter().find(|(holds, _)| !holds) {
             return Err(Error::invalid(Operation::Configure, *problem));
         }
-        let mut container = ContainerSpec::default();
-        container.network = network_of(self.create.network.as_deref());
+        let container = ContainerSpec {
+            network: network_of(self.create.network.as_deref()),
+            ..ContainerSpec::default()
+        };
         self.policy
             .check(&container)
             .map_err(|refused| policy_error(Operation::Configure, &refused))

@@ -52,14 +52,14 @@ pub(super) fn map(spec: &ContainerSpec, publish_address: IpAddr) -> Result<Mappe
     mounts::apply(spec, &mut host, &mut needs)?;
     let (exposed_ports, bindings) = networks::ports(spec, publish_address)?;
     host.port_bindings = bindings;
-    host.network_mode = endpoints.mode.clone();
+    host.network_mode.clone_from(&endpoints.mode);
     host.extra_hosts = networks::extra_hosts(spec)?;
     host.dns = networks::dns_servers(spec)?;
     host.dns_search = non_empty(spec.dns_search.clone());
     host.dns_options = non_empty(spec.dns_options.clone());
     host.init = spec.init;
     host.readonly_rootfs = spec.read_only.then_some(true);
-    host.restart_policy = restart(spec.restart)?;
+    host.restart_policy = restart(spec.restart);
     host.log_config = spec.logging.as_ref().map(logging);
     host.group_add = non_empty(unique(&spec.group_add));
     host.volumes_from = non_empty(spec.volumes_from.clone());
@@ -189,17 +189,17 @@ fn health(check: &HealthcheckSpec, needs: &mut Needs) -> Result<HealthConfig> {
     })
 }
 
-fn restart(policy: RestartPolicy) -> Result<Option<EngineRestart>> {
+fn restart(policy: RestartPolicy) -> Option<EngineRestart> {
     let (name, count) = match policy {
-        RestartPolicy::No => return Ok(None),
+        RestartPolicy::No => return None,
         RestartPolicy::Always => (RestartPolicyNameEnum::ALWAYS, None),
         RestartPolicy::UnlessStopped => (RestartPolicyNameEnum::UNLESS_STOPPED, None),
         RestartPolicy::OnFailure { max_retries } => (RestartPolicyNameEnum::ON_FAILURE, max_retries),
     };
-    Ok(Some(EngineRestart {
+    Some(EngineRestart {
         name: Some(name),
         maximum_retry_count: count.map(i64::from),
-    }))
+    })
 }
 
 fn logging(log: &LogSpec) -> HostConfigLogConfig {

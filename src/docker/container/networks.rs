@@ -95,22 +95,19 @@ fn conflicts(spec: &ContainerSpec) -> Result<()> {
         NetworkAttachment::Host => ("the host's network", true),
         _ => return Ok(()),
     };
+    let resolver = !(spec.dns.is_empty() && spec.dns_search.is_empty() && spec.dns_options.is_empty());
+    let names = [
+        (!spec.expose.is_empty(), "exposed ports"),
+        (spec.hostname.is_some(), "a host name"),
+        (!spec.extra_hosts.is_empty(), "lines of the hosts file"),
+        (resolver, "name servers"),
+    ];
     let asked = [
         (!spec.ports.is_empty(), "published ports"),
-        (!allows_names && !spec.expose.is_empty(), "exposed ports"),
-        (!allows_names && spec.hostname.is_some(), "a host name"),
-        (
-            !allows_names && !spec.extra_hosts.is_empty(),
-            "lines of the hosts file",
-        ),
-        (
-            !allows_names
-                && !(spec.dns.is_empty() && spec.dns_search.is_empty() && spec.dns_options.is_empty()),
-            "name servers",
-        ),
         (spec.mac_address.is_some(), "a MAC address"),
     ];
-    match asked.iter().find(|(asked, _)| *asked) {
+    let asked = asked.iter().chain(names.iter().filter(|_| !allows_names));
+    match asked.copied().find(|(asked, _)| *asked) {
         Some((_, which)) => Err(invalid(format!(
             "a container in {what} can't have {which} of its own"
         ))),

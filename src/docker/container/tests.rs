@@ -414,6 +414,7 @@ fn s7_s8_what_an_engine_would_drop_is_refused_by_both_versions() {
 }
 
 #[test]
+#[allow(clippy::too_many_lines, reason = "one table")]
 fn what_no_engine_would_take_as_meant_is_refused() {
     let bind = |source: &str, create: bool, selinux: Option<&str>| MountSpec {
         target: "/x".into(),
@@ -454,7 +455,7 @@ fn what_no_engine_would_take_as_meant_is_refused() {
                     name: "nofile".into(),
                     soft: 2,
                     hard: 1,
-                }]
+                }];
             }),
         ),
         ("capability", spec(|s| s.cap_add = strings(&["A B"]))),

@@ -41,6 +41,7 @@ use crate::spec::container::{ContainerSpec, NetworkSpec, VolumeSpec};
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct Policy {
     /// All privileges (`privileged`), of containers and of commands. With this a container is the host's root.
     pub allow_privileged: bool,

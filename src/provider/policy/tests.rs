@@ -10,6 +10,7 @@ use super::{Namespace, Policy, policy_error};
 use crate::error::{ErrorKind, Operation};
 
 type Change = fn(&mut ContainerSpec);
+type Switch = fn(&mut Policy);
 
 fn changed(change: Change) -> ContainerSpec {
     let mut spec = ContainerSpec::new("image");
@@ -18,7 +19,8 @@ fn changed(change: Change) -> ContainerSpec {
 }
 
 /// What is asked for, the name it is refused by, and the setting that allows it.
-fn refused() -> Vec<(Change, &'static str, fn(&mut Policy))> {
+#[expect(clippy::too_many_lines, reason = "one table")]
+fn refused() -> Vec<(Change, &'static str, Switch)> {
     vec![
         (
             |s| s.privileged = true,
@@ -233,11 +235,12 @@ fn what_stays_in_the_sandbox_needs_no_switch() {
 
 #[test]
 fn a_switch_allows_no_more_than_it_says() {
-    let mut policy = Policy::default();
-    policy.allow_host_binds = vec!["/srv/a".into(), "/ro:ro".into(), "relative".into()];
+    let mut policy = Policy {
+        allow_host_binds: vec!["/srv/a".into(), "/ro:ro".into(), "relative".into()],
+        ..Policy::default()
+    };
     for source in ["/srv/ab", "/srv", "/srv/a/../b", "/ro", "/relative", "/"] {
-        let spec = changed(|_| {});
-        let mut spec = spec;
+        let mut spec = changed(|_| {});
         spec.mounts = vec![MountSpec::bind(source, "/x")];
         assert!(policy.check(&spec).is_err(), "{source}");
     }
@@ -341,8 +344,10 @@ fn volumes_that_mount_the_host_are_seen_through() {
             Ok(())
         );
     }
-    let mut policy = Policy::default();
-    policy.allow_host_binds = vec!["/srv".into()];
+    let policy = Policy {
+        allow_host_binds: vec!["/srv".into()],
+        ..Policy::default()
+    };
     let bind = volume(None, &[("type", "none"), ("o", "bind"), ("device", "/srv/x")]);
     assert_eq!(policy.check_volume(&bind), Ok(()));
 }
