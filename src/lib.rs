@@ -42,6 +42,7 @@ mod spec;
 pub use error::{Error, ErrorKind, ImageProblem, Operation, PathProblem, Resource, Result, SandboxReason};
 pub use provider::{Capability, CapabilitySet, ExecSession, SandboxHandle, SandboxProvider};
 pub use sandbox::{AsyncSandbox, ConnectOptions, DEFAULT_EXEC_TIMEOUT};
+pub use sandbox::{PtyExecOptions, PtyReader, PtyWriter, SandboxPty, SandboxPtySession};
 pub use spec::container;
 pub use spec::{
     CapturedOutput, Command, DEFAULT_OUTPUT_CAP_BYTES, ExecErrorType, ExecOptions, ExecPath, ExecReason,
@@ -55,6 +56,7 @@ pub use spec::{
     OutwardLinks, ProgressCallback, RemoveMode, SetIdBits, SpecialFiles, TransferProgress, UploadOptions,
     UploadSource,
 };
+pub use spec::{MAX_TERMINAL_SIDE, PtyAttachOptions, PtyMode, SandboxPtySpec, check_terminal_size};
 
 pub use spec::{
     BaseImages, BuildCache, BuildSpec, BuildUlimit, BuildkitOptions, DEFAULT_BUILD_STALL_TIMEOUT,

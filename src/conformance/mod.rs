@@ -65,6 +65,7 @@ pub mod pause;
 pub mod spawn;
 pub mod start_failures;
 pub mod stdin;
+pub mod terminals;
 pub mod timeout;
 pub mod transfers;
 
@@ -83,6 +84,7 @@ pub fn cases() -> Vec<Case> {
         start_failures::cases(),
         timeout::cases(),
         spawn::cases(),
+        terminals::cases(),
         files::cases(),
         directories::cases(),
         transfers::cases(),

@@ -21,6 +21,7 @@ mod options;
 mod owner;
 mod pause;
 mod probe;
+mod pty;
 mod request;
 mod shell;
 mod status;
@@ -34,6 +35,7 @@ use async_trait::async_trait;
 use tokio::sync::OnceCell;
 
 use crate::error::{Operation, Result};
+use crate::provider::PtyProvider;
 use crate::provider::{
     ConnectableProvider, EndpointProvider, FilesProvider, InspectProvider, PauseProvider, Reaper,
     SandboxHandle, SandboxProvider, SpawnProvider,
@@ -84,6 +86,7 @@ struct Shared {
     reaper: Reaper,
     fleet: agent::Fleet,
     facts: archive::FactsCache,
+    terminals: pty::OpenSessions,
 }
 
 /// What the Docker provider keeps in a handle.
@@ -127,6 +130,7 @@ impl DockerProvider {
                 reaper: Reaper::new(),
                 fleet: agent::Fleet::default(),
                 facts: archive::FactsCache::default(),
+                terminals: pty::OpenSessions::default(),
             }),
         })
     }
@@ -178,6 +182,10 @@ impl DockerProvider {
     fn fleet(&self) -> &agent::Fleet {
         &self.shared.fleet
     }
+
+    fn terminals(&self) -> &pty::OpenSessions {
+        &self.shared.terminals
+    }
 }
 
 #[async_trait]
@@ -216,6 +224,7 @@ impl SandboxProvider for DockerProvider {
     }
 
     async fn aclose(&self) -> Result<()> {
+        self.terminals().close_all().await;
         self.reaper().wait_idle(Duration::from_secs(60)).await
     }
 
@@ -240,6 +249,10 @@ impl SandboxProvider for DockerProvider {
     }
 
     fn as_connectable(&self) -> Option<&dyn ConnectableProvider> {
+        Some(self)
+    }
+
+    fn as_pty(&self) -> Option<&dyn PtyProvider> {
         Some(self)
     }
 }

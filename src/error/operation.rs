@@ -24,6 +24,8 @@ pub enum Operation {
     Exec,
     /// Starting a command whose streams the caller handles.
     Spawn,
+    /// Starting, joining or using a terminal session.
+    Pty,
     /// Copying into a sandbox.
     Upload,
     /// Copying out of a sandbox.
@@ -68,6 +70,7 @@ impl fmt::Display for Operation {
             Self::Start => "start sandbox",
             Self::Exec => "run command",
             Self::Spawn => "spawn command",
+            Self::Pty => "use terminal",
             Self::Upload => "upload",
             Self::Download => "download",
             Self::Files => "access files",

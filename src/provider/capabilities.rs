@@ -31,6 +31,10 @@ pub enum Capability {
     Pause,
     /// [`ConnectableProvider`](super::ConnectableProvider).
     Connect,
+    /// [`PtyProvider`](super::PtyProvider).
+    Pty,
+    /// [`PtyAttachProvider`](super::PtyAttachProvider).
+    PtyAttach,
 }
 
 impl Capability {
@@ -45,6 +49,8 @@ impl Capability {
             Self::Snapshot => "snapshots",
             Self::Pause => "pausing",
             Self::Connect => "serialize and connect",
+            Self::Pty => "PTY sessions",
+            Self::PtyAttach => "attaching to PTY sessions",
         }
     }
 }
@@ -69,6 +75,8 @@ pub fn capabilities(provider: &dyn SandboxProvider) -> CapabilitySet {
         provider.as_snapshot().map(|_| Capability::Snapshot),
         provider.as_pause().map(|_| Capability::Pause),
         provider.as_connectable().map(|_| Capability::Connect),
+        provider.as_pty().map(|_| Capability::Pty),
+        provider.as_pty_attach().map(|_| Capability::PtyAttach),
     ]
     .into_iter()
     .flatten()

@@ -10,6 +10,7 @@ mod handle;
 mod images;
 mod pause;
 mod policy;
+mod pty;
 mod reaper;
 mod registry;
 mod traced;
@@ -25,6 +26,7 @@ pub use handle::SandboxHandle;
 pub use images::{ImageProvider, SnapshotProvider};
 pub use pause::PauseProvider;
 pub use policy::{Namespace, Policy, Violation, policy_error};
+pub use pty::{PtyAttachProvider, PtyProvider, PtySession};
 pub use reaper::{Reaper, ReaperJob};
 pub use registry::{OnExisting, ProviderFactory, create_provider, list_providers, register_provider};
 pub use traced::Traced;
@@ -165,6 +167,16 @@ pub trait SandboxProvider: fmt::Debug + Send + Sync + 'static {
 
     /// Handing sandboxes over to other processes, if the provider has that.
     fn as_connectable(&self) -> Option<&dyn ConnectableProvider> {
+        None
+    }
+
+    /// Terminal sessions, if the provider has that.
+    fn as_pty(&self) -> Option<&dyn PtyProvider> {
+        None
+    }
+
+    /// Joining terminal sessions that live in the sandbox, if the provider has that.
+    fn as_pty_attach(&self) -> Option<&dyn PtyAttachProvider> {
         None
     }
 }

@@ -13,11 +13,14 @@ use crate::spec::{
 };
 
 mod images;
+mod pty;
 
 use super::{
     ConnectableProvider, EndpointProvider, ExecSession, FilesProvider, ImageProvider, InspectProvider,
     PauseProvider, SandboxHandle, SandboxProvider, SnapshotProvider, SpawnProvider,
 };
+
+use super::{PtyAttachProvider, PtyProvider};
 
 /// A provider that opens a span for each call of another one.
 ///
@@ -56,6 +59,7 @@ macro_rules! call_span {
         }
     };
 }
+use call_span;
 
 mod connected;
 
@@ -186,6 +190,14 @@ impl SandboxProvider for Traced {
         self.inner
             .as_connectable()
             .map(|_| self as &dyn ConnectableProvider)
+    }
+
+    fn as_pty(&self) -> Option<&dyn PtyProvider> {
+        self.inner.as_pty().map(|_| self as &dyn PtyProvider)
+    }
+
+    fn as_pty_attach(&self) -> Option<&dyn PtyAttachProvider> {
+        self.inner.as_pty_attach().map(|_| self as &dyn PtyAttachProvider)
     }
 }
 

@@ -49,6 +49,10 @@ pub(super) struct Started {
 }
 
 impl Started {
+    pub(super) fn workdir(&self) -> Option<&str> {
+        self.workdir.as_deref()
+    }
+
     pub(super) fn with_workdir(&self, mut options: ExecOptions) -> ExecOptions {
         options.cwd = options.cwd.or_else(|| self.workdir.clone());
         options

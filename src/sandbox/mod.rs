@@ -4,6 +4,7 @@ mod connect;
 mod files;
 mod lifecycle;
 mod pause;
+mod pty;
 mod scope;
 
 use std::fmt;
@@ -23,6 +24,8 @@ use crate::spec::{
 
 pub use connect::ConnectOptions;
 use lifecycle::State;
+
+pub use pty::{PtyExecOptions, PtyReader, PtyWriter, SandboxPty, SandboxPtySession};
 
 /// How long a command may run that is started by [`AsyncSandbox::exec`] (contract D1).
 pub const DEFAULT_EXEC_TIMEOUT: Duration = Duration::from_secs(180);
@@ -60,6 +63,7 @@ pub struct AsyncSandbox {
     reaper: Reaper,
     /// Somebody else made the sandbox: it is let go of, and removed only when that is asked for.
     is_connected: bool,
+    pty: pty::State,
 }
 
 /// Who closes the provider (contract L11).
@@ -98,6 +102,7 @@ impl AsyncSandbox {
             released: AtomicBool::new(false),
             reaper: Reaper::new(),
             is_connected: false,
+            pty: pty::State::default(),
         }
     }
 

@@ -111,25 +111,22 @@ impl ExecOptions {
         if self.output_cap == OutputCap::Bytes(0) {
             return Err(Error::invalid(operation, "the output cap is zero bytes"));
         }
-        if self
-            .cwd
-            .as_deref()
-            .is_some_and(|cwd| cwd.is_empty() || cwd.contains('\0'))
-        {
-            return Err(Error::invalid(
-                operation,
-                "the working directory is empty or holds NUL",
-            ));
-        }
-        if self
-            .user
-            .as_ref()
-            .is_some_and(|user| user.as_str().is_empty() || user.as_str().contains('\0'))
-        {
-            return Err(Error::invalid(operation, "the user is empty or holds NUL"));
-        }
-        Ok(())
+        check_place(operation, self.cwd.as_deref(), self.user.as_ref())
     }
+}
+
+/// Checks where and as whom something is run.
+pub(super) fn check_place(operation: Operation, cwd: Option<&str>, user: Option<&User>) -> Result<()> {
+    if cwd.is_some_and(|cwd| cwd.is_empty() || cwd.contains('\0')) {
+        return Err(Error::invalid(
+            operation,
+            "the working directory is empty or holds NUL",
+        ));
+    }
+    if user.is_some_and(|user| user.as_str().is_empty() || user.as_str().contains('\0')) {
+        return Err(Error::invalid(operation, "the user is empty or holds NUL"));
+    }
+    Ok(())
 }
 
 impl fmt::Debug for ExecOptions {

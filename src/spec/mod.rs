@@ -15,6 +15,7 @@ mod id;
 mod image;
 mod ordered;
 mod ports;
+mod pty;
 mod resources;
 mod result;
 mod sandbox;
@@ -44,6 +45,7 @@ pub use image::{
     PrefetchOptions, Prefetched, PullOptions, PullPolicy, RegistryCredentials,
 };
 pub use ports::Ports;
+pub use pty::{MAX_TERMINAL_SIDE, PtyAttachOptions, PtyMode, SandboxPtySpec, check_terminal_size};
 pub use resources::SandboxResources;
 pub use result::{ExecErrorType, ExecPath, ExecReason, ExecResult, PerStream, StartProblem};
 pub use sandbox::{ImageRewrite, SandboxSpec, rewrite_image};

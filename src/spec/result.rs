@@ -38,6 +38,8 @@ pub struct ExecResult {
     pub survivors: Option<u32>,
     /// The command ended while a child of it held its output open (contract D4).
     pub background_output_open: bool,
+    /// The command wrote both streams to one terminal: all of it is standard output, and there is no standard error.
+    pub merged_output: bool,
     /// How the command was run.
     pub exec_path: ExecPath,
     /// A note that may explain an ordinary result, such as a kill by the OOM killer (contract D6).
@@ -58,6 +60,7 @@ impl ExecResult {
             killed: None,
             survivors: None,
             background_output_open: false,
+            merged_output: false,
             exec_path,
             hint: None,
         }
@@ -114,9 +117,11 @@ impl ExecResult {
         }
     }
 
-    /// Standard error as text; for anything but an ordinary result, why there is none.
+    /// Standard error as text; for anything but an ordinary result, why there is none. None for a command in a terminal,
+    /// see [`merged_output`](Self::merged_output).
     pub fn stderr(&self) -> Option<String> {
         match self.error_type {
+            None if self.merged_output => None,
             None => Some(self.captured_stderr.text()),
             Some(_) => self.message.clone(),
         }

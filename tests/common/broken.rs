@@ -8,6 +8,7 @@ use gym_sandbox::provider::{
     ConnectableProvider, EndpointProvider, FilesProvider, ImageProvider, InspectProvider, PauseProvider,
     SnapshotProvider, SpawnProvider,
 };
+use gym_sandbox::provider::{PtyAttachProvider, PtyProvider};
 use gym_sandbox::{
     CapturedOutput, ExecOptions, ExecResult, Result, SandboxHandle, SandboxProvider, SandboxSpec,
     SandboxStatus,
@@ -107,5 +108,13 @@ impl SandboxProvider for Broken {
 
     fn as_connectable(&self) -> Option<&dyn ConnectableProvider> {
         self.inner.as_connectable()
+    }
+
+    fn as_pty(&self) -> Option<&dyn PtyProvider> {
+        self.inner.as_pty()
+    }
+
+    fn as_pty_attach(&self) -> Option<&dyn PtyAttachProvider> {
+        self.inner.as_pty_attach()
     }
 }

@@ -257,6 +257,39 @@ pub(super) async fn drain_after_kill(running: &mut Running, outputs: &Outputs) {
     }
 }
 
+/// Waits for the exit code of an exec whose output has ended.
+pub(in crate::docker) async fn exit_of(exec: &ExecCall) -> Result<i64, EngineFailure> {
+    match exit_code(exec, None).await {
+        End::Exited { code, .. } => Ok(code),
+        End::Lost(failure) => Err(failure),
+        End::TimedOut | End::InputFailed(_) => Err(EngineFailure::Deadline(QUICK)),
+    }
+}
+
+/// What one look at an exec has shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::docker) enum ExitLook {
+    Exited(i64),
+    Running,
+    /// Neither is known.
+    Unknown,
+}
+
+/// Looks once whether an exec has exited.
+pub(in crate::docker) async fn look_for_exit(exec: &ExecCall) -> ExitLook {
+    match look(exec).await {
+        Ok(ExecInspectResponse {
+            running: Some(false),
+            exit_code: Some(code),
+            ..
+        }) => ExitLook::Exited(code),
+        Ok(ExecInspectResponse {
+            running: Some(true), ..
+        }) => ExitLook::Running,
+        _ => ExitLook::Unknown,
+    }
+}
+
 async fn look(exec: &ExecCall) -> Result<ExecInspectResponse, EngineFailure> {
     call(QUICK, exec.client.inspect_exec(&exec.exec_id)).await
 }

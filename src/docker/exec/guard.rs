@@ -9,7 +9,7 @@ use super::kill;
 
 /// The processes of one command, as a second exec finds them.
 #[derive(Debug, Clone)]
-pub(super) struct KillTarget {
+pub(in crate::docker) struct KillTarget {
     pub(super) container_id: String,
     /// The shell that runs the kill; none in an image without one.
     pub(super) shell: Option<String>,
@@ -23,14 +23,14 @@ pub(super) struct KillTarget {
 }
 
 /// Kills a command's process tree in the background unless it is disarmed (contract D3, X12).
-pub(super) struct KillGuard {
+pub(in crate::docker) struct KillGuard {
     provider: DockerProvider,
     target: KillTarget,
     armed: bool,
 }
 
 impl KillGuard {
-    pub(super) fn new(provider: &DockerProvider, raw: &DockerRaw, user: Option<&User>) -> Self {
+    pub(in crate::docker) fn new(provider: &DockerProvider, raw: &DockerRaw, user: Option<&User>) -> Self {
         let target = KillTarget {
             container_id: raw.container_id.clone(),
             shell: raw.shell.clone(),
@@ -46,23 +46,23 @@ impl KillGuard {
         }
     }
 
-    pub(super) fn marker(&self) -> &str {
+    pub(in crate::docker) fn marker(&self) -> &str {
         &self.target.marker
     }
 
-    pub(super) fn target(&self) -> &KillTarget {
+    pub(in crate::docker) fn target(&self) -> &KillTarget {
         &self.target
     }
 
     /// From here on there may be something to kill.
-    pub(super) fn arm(&mut self, exec_id: &str) {
+    pub(in crate::docker) fn arm(&mut self, exec_id: &str) {
         self.target.exec_id = Some(exec_id.to_owned());
         self.target.armed_at = Some(Instant::now());
         self.armed = true;
     }
 
     /// Nothing is left to kill.
-    pub(super) fn disarm(&mut self) {
+    pub(in crate::docker) fn disarm(&mut self) {
         self.armed = false;
     }
 }

@@ -96,7 +96,8 @@ pub(super) async fn signal_tree(
     };
     let first = run(provider, target, shell, &ask).await?;
     let report = first.report;
-    if report.survivors == 0 && first.hidden == 0 && (report.killed > 0 || user == Some("0")) {
+    let is_all_seen = first.hidden == 0 || signal.starts_with('-');
+    if report.survivors == 0 && is_all_seen && (report.killed > 0 || user == Some("0")) {
         return Some(report);
     }
     // Processes that changed their user are out of reach of the command's own user, and a program that may not be
@@ -114,6 +115,18 @@ pub(super) async fn signal_tree(
         },
         None => report,
     })
+}
+
+/// Sends a signal to the process group that a command leads, and says whether there is one. None as for a kill.
+pub(in crate::docker) async fn signal_group(
+    provider: &DockerProvider,
+    target: &KillTarget,
+    signal: &str,
+) -> Option<bool> {
+    // The script takes a signal with a dash for one of the group.
+    signal_tree(provider, target, &format!("-{signal}"))
+        .await
+        .map(|report| report.killed > 0)
 }
 
 /// Says whether the engine still takes a command for running a while after it was killed.

@@ -3,7 +3,8 @@
 # engine says that the command runs, is the most clock ticks that it can be older than this script; the rest are processes
 # that are known to be the command's.
 # First all processes are found and stopped, round after round until rounds find none, so that none can run away by
-# forking; then all are killed. Another signal than KILL is sent without stopping them.
+# forking; then all are killed. Another signal than KILL is sent without stopping them; one with a dash before its name
+# only to the process group that the command leads, which is then all that is counted.
 # Prints "killed N survivors M hidden H", where H processes did not let this user look at their environment, and then
 # which ones survive.
 set +efu
@@ -145,6 +146,14 @@ while [ $rounds -lt 3000 ]; do
   [ $empty -ge $enough ] || continue
   [ $several = 1 ] && [ $empty -lt 300 ] || break
 done
+case $signal in
+  -*)
+    count=0
+    # Some shells take a group only behind two dashes, others only without.
+    [ -n "$main" ] && { kill -s "${signal#-}" "-$main" || kill -s "${signal#-}" -- "-$main"; } 2>/dev/null && count=1
+    known=' '
+    ;;
+esac
 for process in $known; do
   kill -s "$signal" "$process" 2>/dev/null
 done

@@ -26,11 +26,16 @@ use super::lanes::Lane;
 use super::{DockerProvider, DockerRaw};
 
 use drive::End;
-use guard::KillGuard;
 use kill::KillReport;
 use output::Outputs;
 use session::{DockerExec, Outcome};
-use start::{ExecCall, Refusal, Running};
+use start::Running;
+
+pub(super) use drive::{ExitLook, exit_of, look_for_exit};
+pub(super) use guard::{KillGuard, KillTarget};
+pub(super) use kill::signal_group;
+pub(super) use session::signal_name;
+pub(super) use start::{ExecCall, Input, Output, Refusal, start};
 
 /// The variable that marks the processes of one command; the only difference between the environment of a command and
 /// that of the sandbox.
@@ -170,7 +175,7 @@ impl DockerProvider {
         guard: &mut KillGuard,
         limits: &Limits,
     ) -> Started {
-        let starting = start::start(self, &raw.container_id, config, guard);
+        let starting = start(self, &raw.container_id, config, guard);
         let started = match limits.deadline() {
             Some(deadline) => match tokio::time::timeout_at(deadline, starting).await {
                 Ok(started) => started,
@@ -373,6 +378,13 @@ pub(super) async fn died(
     started_at: EngineTime,
 ) -> Option<(SandboxReason, String)> {
     classify::sandbox_died(provider, container_id, started_at).await
+}
+
+/// Kills all processes of a command, and says how many live on; None where nothing could be run to kill them.
+pub(super) async fn kill_tree(provider: &DockerProvider, target: &KillTarget) -> Option<u32> {
+    kill::kill_tree(provider, target)
+        .await
+        .map(|report| report.survivors)
 }
 
 /// What an exec error says when the engine is gone.

@@ -129,7 +129,7 @@ impl ExecSession for DockerExec {
     }
 
     async fn signal(&mut self, name: &str) -> Result<()> {
-        let signal = signal_name(name)?;
+        let signal = signal_name(name, Operation::Spawn)?;
         let ended = || {
             Error::new(
                 ErrorKind::NotFound,
@@ -212,15 +212,12 @@ const SIGNALS: [&str; 19] = [
     "ALRM", "TERM", "CONT", "STOP", "TSTP", "WINCH",
 ];
 
-fn signal_name(name: &str) -> Result<&'static str> {
+pub(in crate::docker) fn signal_name(name: &str, operation: Operation) -> Result<&'static str> {
     let upper = name.to_ascii_uppercase();
     let short = upper.strip_prefix("SIG").unwrap_or(&upper);
     SIGNALS.into_iter().find(|&known| known == short).ok_or_else(|| {
-        Error::invalid(
-            Operation::Spawn,
-            format!("`{}` is not a signal", name.escape_debug()),
-        )
-        .with_hint(format!("signals are {}", SIGNALS.join(", ")))
+        Error::invalid(operation, format!("`{}` is not a signal", name.escape_debug()))
+            .with_hint(format!("signals are {}", SIGNALS.join(", ")))
     })
 }
 
@@ -244,11 +241,11 @@ mod tests {
 
     #[test]
     fn signals_go_by_name_with_or_without_their_prefix() {
-        assert_eq!(signal_name("TERM").unwrap(), "TERM");
-        assert_eq!(signal_name("sigint").unwrap(), "INT");
+        assert_eq!(signal_name("TERM", Operation::Spawn).unwrap(), "TERM");
+        assert_eq!(signal_name("sigint", Operation::Spawn).unwrap(), "INT");
         for name in ["", "SIG", "15", "NOPE", "TERM; rm -rf /"] {
             assert_eq!(
-                signal_name(name).unwrap_err().kind(),
+                signal_name(name, Operation::Spawn).unwrap_err().kind(),
                 ErrorKind::InvalidArgument,
                 "{name}"
             );

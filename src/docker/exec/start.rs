@@ -10,36 +10,37 @@ use bollard::models::ExecConfig;
 use futures::Stream;
 use tokio::io::AsyncWrite;
 
+use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::spec::{ExecOptions, StartProblem, Stdin};
 
 use super::super::DockerProvider;
 use super::super::connect::EngineTime;
 use super::super::failure::{EngineFailure, QUICK, call};
-use super::guard::KillGuard;
+use super::guard::{KillGuard, KillTarget};
 use super::{MARKER, classify};
 
 /// How many bytes are read from the engine at once.
 const READ_BYTES: usize = 64 * 1024;
 
-pub(super) type Output = Pin<Box<dyn Stream<Item = Result<LogOutput, BollardError>> + Send>>;
+pub(in crate::docker) type Output = Pin<Box<dyn Stream<Item = Result<LogOutput, BollardError>> + Send>>;
 
-pub(super) type Input = Pin<Box<dyn AsyncWrite + Send>>;
+pub(in crate::docker) type Input = Pin<Box<dyn AsyncWrite + Send>>;
 
 /// Names one exec of one container to its engine.
 #[derive(Debug, Clone)]
-pub(super) struct ExecCall {
-    pub(super) client: bollard::Docker,
-    pub(super) container_id: String,
-    pub(super) exec_id: String,
+pub(in crate::docker) struct ExecCall {
+    pub(in crate::docker) client: bollard::Docker,
+    pub(in crate::docker) container_id: String,
+    pub(in crate::docker) exec_id: String,
     /// By the engine's clock, for a look at its events.
-    pub(super) started_at: EngineTime,
+    pub(in crate::docker) started_at: EngineTime,
 }
 
 /// A started exec and its streams.
-pub(super) struct Running {
-    pub(super) exec: ExecCall,
-    pub(super) output: Output,
-    pub(super) input: Option<Input>,
+pub(in crate::docker) struct Running {
+    pub(in crate::docker) exec: ExecCall,
+    pub(in crate::docker) output: Output,
+    pub(in crate::docker) input: Option<Input>,
 }
 
 impl fmt::Debug for Running {
@@ -52,7 +53,7 @@ impl fmt::Debug for Running {
 
 /// Why there is no running exec.
 #[derive(Debug)]
-pub(super) enum Refusal {
+pub(in crate::docker) enum Refusal {
     /// The command itself can't be started.
     Start(StartProblem, String),
     /// The engine or the state of the sandbox is in the way.
@@ -61,10 +62,36 @@ pub(super) enum Refusal {
 
 impl Refusal {
     /// Says whether the command may run all the same, because the answer was lost.
-    pub(super) fn may_have_started(&self) -> bool {
+    pub(in crate::docker) fn may_have_started(&self) -> bool {
         match self {
             Self::Start(..) | Self::Engine(EngineFailure::Refused { .. }) => false,
             Self::Engine(_) => true,
+        }
+    }
+}
+
+impl ExecCall {
+    /// The exec that a kill is about.
+    pub(in crate::docker) async fn of(provider: &DockerProvider, target: &KillTarget) -> Result<Self> {
+        let engine = provider.engine().await?;
+        Ok(Self {
+            client: engine.client.clone(),
+            container_id: target.container_id.clone(),
+            exec_id: target.exec_id.clone().unwrap_or_default(),
+            started_at: engine.engine_now(),
+        })
+    }
+}
+
+impl Refusal {
+    /// The error of a call that is no command: the state of the sandbox decides.
+    pub(in crate::docker) async fn into_error(self, provider: &DockerProvider, container_id: &str) -> Error {
+        match self {
+            Self::Start(_, text) => Error::new(ErrorKind::Pty, Operation::Pty, text),
+            Self::Engine(failure) => {
+                let (reason, message) = classify::sandbox_problem(provider, container_id, &failure).await;
+                Error::new(ErrorKind::Sandbox(reason), Operation::Pty, message).with_source(failure)
+            }
         }
     }
 }
@@ -91,7 +118,7 @@ pub(super) fn exec_config(options: &ExecOptions, argv: Vec<String>, marker: &str
 }
 
 /// Starts a command. The guard is armed as soon as there may be something to kill.
-pub(super) async fn start(
+pub(in crate::docker) async fn start(
     provider: &DockerProvider,
     container_id: &str,
     config: ExecConfig,

@@ -1,0 +1,204 @@
+//! A command typed into a shell, and how its end is found in what the shell prints (contract Y8). No I/O.
+
+use std::fmt::Write;
+
+use crate::spec::{Capture, CapturedOutput, Command};
+
+/// More is no exit status, whatever the shell has printed behind the marker.
+const STATUS_BYTES: usize = 16;
+
+/// What is typed, and what ends the output.
+pub(super) struct Line {
+    /// Two halves: what is typed never holds them side by side, so that an echo of it is no marker.
+    halves: [String; 2],
+}
+
+impl Line {
+    pub(super) fn new() -> Self {
+        let token = || format!("gs{}", uuid::Uuid::new_v4().simple());
+        Self {
+            halves: [token(), token()],
+        }
+    }
+
+    /// The keys that run a command and then print the marker with its status.
+    pub(super) fn keys(&self, command: &Command) -> String {
+        let line = match command {
+            Command::Shell(line) => line.clone(),
+            Command::Argv(argv) => {
+                let quoted: Vec<String> = argv.iter().map(|argument| quoted(argument)).collect();
+                quoted.join(" ")
+            }
+        };
+        let [first, second] = &self.halves;
+        format!(
+            "{{ {}\n}} </dev/null; printf '%s%s:%s:' '{first}' '{second}' \"$?\"\n",
+            typable(&line)
+        )
+    }
+
+    pub(super) fn search(&self, cap_bytes: usize) -> Search {
+        Search {
+            marker: format!("{}{}:", self.halves[0], self.halves[1]).into_bytes(),
+            before: Capture::new(cap_bytes),
+            pending: Vec::new(),
+            is_found: false,
+        }
+    }
+}
+
+/// A line as it can be typed. A tab would complete, other control characters are keys of the line editor, and `!` brings
+/// an old command back: such a line is spelled out for `printf`.
+fn typable(line: &str) -> String {
+    let is_plain = |byte: u8| (byte >= b' ' && byte != 0x7f && byte != b'!') || byte == b'\n';
+    if line.bytes().all(is_plain) {
+        return line.to_owned();
+    }
+    let mut spelled = String::with_capacity(line.len() * 2);
+    for byte in line.bytes() {
+        if byte.is_ascii_alphanumeric() || b" /._-=".contains(&byte) {
+            spelled.push(char::from(byte));
+        } else {
+            let _infallible = write!(spelled, "\\{byte:03o}");
+        }
+    }
+    format!("eval \"$(printf '{spelled}')\"")
+}
+
+fn quoted(argument: &str) -> String {
+    format!("'{}'", argument.replace('\'', r"'\''"))
+}
+
+/// Looks for the marker in output that comes in any pieces.
+pub(super) struct Search {
+    marker: Vec<u8>,
+    before: Capture,
+    /// What may be a part of the marker, or follows it.
+    pending: Vec<u8>,
+    is_found: bool,
+}
+
+/// What stands behind a marker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Status {
+    Code(i32),
+    /// Not a number: the shell is none that keeps to the rules.
+    Unreadable,
+}
+
+impl Search {
+    /// Takes a piece of output in. Gives the status when it is complete.
+    pub(super) fn push(&mut self, piece: &[u8]) -> Option<Status> {
+        self.pending.extend_from_slice(piece);
+        if !self.is_found {
+            let at = find(&self.pending, &self.marker);
+            let certain = at.unwrap_or_else(|| self.pending.len().saturating_sub(self.marker.len() - 1));
+            self.before.push(&self.pending[..certain]);
+            self.pending.drain(..certain);
+            at?;
+            self.pending.drain(..self.marker.len());
+            self.is_found = true;
+        }
+        match self.pending.iter().position(|&byte| byte == b':') {
+            Some(end) => Some(
+                std::str::from_utf8(&self.pending[..end])
+                    .ok()
+                    .and_then(|digits| digits.parse().ok())
+                    .map_or(Status::Unreadable, Status::Code),
+            ),
+            None if self.pending.len() > STATUS_BYTES => Some(Status::Unreadable),
+            None => None,
+        }
+    }
+
+    /// What came before the marker, or all of it.
+    pub(super) fn finish(mut self) -> CapturedOutput {
+        if !self.is_found {
+            self.before.push(&self.pending);
+        }
+        self.before.finish()
+    }
+}
+
+fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+    haystack.windows(needle.len()).position(|window| window == needle)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn marker(line: &Line) -> String {
+        line.halves.concat()
+    }
+
+    #[test]
+    fn y8_an_echo_of_what_is_typed_is_no_marker() {
+        let line = Line::new();
+        let keys = line.keys(&"echo hi".into());
+        let mut search = line.search(1 << 20);
+        assert_eq!(search.push(keys.as_bytes()), None);
+        assert_eq!(
+            search.push(format!("hi\r\n{}:0:", marker(&line)).as_bytes()),
+            Some(Status::Code(0))
+        );
+        assert_eq!(search.finish().text(), format!("{keys}hi\r\n"));
+    }
+
+    #[test]
+    fn y9_a_status_that_is_no_number_is_unreadable() {
+        for status in ["x:", ":", "-:", "12345678901234567890", "1 :"] {
+            let line = Line::new();
+            let mut search = line.search(100);
+            let output = format!("{}:{status}", marker(&line));
+            assert_eq!(
+                search.push(output.as_bytes()),
+                Some(Status::Unreadable),
+                "{status}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_key_is_spelled_out() {
+        for (line, typed) in [
+            ("echo \"$HOME\" 'x'", "echo \"$HOME\" 'x'"),
+            ("echo a\necho b", "echo a\necho b"),
+            ("a\tb", "eval \"$(printf 'a\\011b')\""),
+            ("echo hi!", "eval \"$(printf 'echo hi\\041')\""),
+            (
+                "printf '%s' \u{e9}\t",
+                "eval \"$(printf 'printf \\047\\045s\\047 \\303\\251\\011')\"",
+            ),
+        ] {
+            assert_eq!(typable(line), typed);
+        }
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+    }
+
+    proptest! {
+        #[test]
+        fn y8_the_marker_is_found_however_the_output_is_cut(
+            before in proptest::collection::vec(any::<u8>(), 0..200),
+            code in 0..256_i32,
+            cut in 1..80_usize,
+        ) {
+            let line = Line::new();
+            let mut output = before.clone();
+            output.extend(format!("{}:{code}:rest", marker(&line)).into_bytes());
+            let mut search = line.search(1 << 20);
+            let mut found = None;
+            for piece in output.chunks(cut) {
+                found = search.push(piece);
+                if found.is_some() {
+                    break;
+                }
+            }
+            prop_assert_eq!(found, Some(Status::Code(code)));
+            let kept = search.finish();
+            prop_assert_eq!(&*kept.bytes(), &before[..]);
+        }
+    }
+}
