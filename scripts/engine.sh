@@ -25,6 +25,8 @@ CACHE=${GYM_SANDBOX_CACHE:-$(dirname "$SCRIPTS")/target/engine}
 . "$SCRIPTS/lib/engine.sh"
 # shellcheck source=lib/images.sh
 . "$SCRIPTS/lib/images.sh"
+# shellcheck source=lib/registry.sh
+. "$SCRIPTS/lib/registry.sh"
 # shellcheck source=lib/tls.sh
 . "$SCRIPTS/lib/tls.sh"
 STATE=$(engine_state_folder)
@@ -50,6 +52,10 @@ verb_up() {
     if [[ -n $missing ]]; then
         [[ -e /dev/fd/9 ]] || take_lock
         images_make
+    fi
+    if ! have docker-registry; then
+        [[ -e /dev/fd/9 ]] || take_lock
+        registry_provide
     fi
     say "ready: $ENGINE_HOST"
     printf '%s\n' "$ENGINE_HOST"

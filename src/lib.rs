@@ -41,7 +41,7 @@ mod spec;
 
 pub use error::{Error, ErrorKind, ImageProblem, Operation, PathProblem, Resource, Result, SandboxReason};
 pub use provider::{Capability, CapabilitySet, ExecSession, SandboxHandle, SandboxProvider};
-pub use sandbox::{AsyncSandbox, ConnectOptions, DEFAULT_EXEC_TIMEOUT};
+pub use sandbox::{AsyncSandbox, ConnectOptions, DEFAULT_EXEC_TIMEOUT, Fork};
 pub use sandbox::{PtyExecOptions, PtyReader, PtyWriter, SandboxPty, SandboxPtySession};
 pub use spec::container;
 pub use spec::{

@@ -67,6 +67,8 @@ pub(super) enum CommandArgs {
     Resume(IdArgs),
     /// Remove sandboxes
     Rm(RmArgs),
+    /// Pull images that the engine does not have
+    Prefetch(PrefetchArgs),
     /// Read Compose files
     #[command(subcommand)]
     Compose(ComposeArgs),
@@ -146,6 +148,13 @@ pub(super) struct RmArgs {
     /// The ids of the sandboxes
     #[arg(value_name = "ID", required = true)]
     pub(super) ids: Vec<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct PrefetchArgs {
+    /// The images
+    #[arg(value_name = "REF", required = true)]
+    pub(super) images: Vec<String>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -67,6 +67,7 @@ async fn dispatch(action: Action) -> u8 {
         Action::Copy(request) => (Box::pin(cmd::cp::run(*request)).await, exit::FAILURE),
         Action::Pause(request) => (Box::pin(cmd::pause::run(request)).await, exit::FAILURE),
         Action::Remove(request) => (Box::pin(cmd::remove::run(request)).await, exit::FAILURE),
+        Action::Prefetch(request) => (Box::pin(cmd::prefetch::run(request)).await, exit::FAILURE),
         Action::ComposeConfig(request) => (cmd::compose_config::run(*request), exit::FAILURE),
         Action::Doctor(request) => (cmd::doctor::run(request).await, exit::FAILURE),
         Action::Bench(request) => (Box::pin(cmd::bench::run(request)).await, exit::FAILURE),

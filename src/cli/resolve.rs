@@ -33,6 +33,8 @@ pub(super) enum Action {
     Pause(PauseRequest),
     /// Remove sandboxes.
     Remove(RemoveRequest),
+    /// Pull images.
+    Prefetch(PrefetchRequest),
     /// Print a Compose project.
     ComposeConfig(Box<ComposeConfigRequest>),
     /// Look at the engine.
@@ -75,6 +77,14 @@ pub(super) use copy::{CopyEnd, CopyRequest};
 pub(super) struct RemoveRequest {
     pub(super) config: DockerConfig,
     pub(super) ids: Vec<String>,
+    pub(super) format: Format,
+}
+
+/// Images to pull where they are missing.
+#[derive(Debug)]
+pub(super) struct PrefetchRequest {
+    pub(super) config: DockerConfig,
+    pub(super) images: Vec<String>,
     pub(super) format: Format,
 }
 
@@ -171,6 +181,11 @@ pub(super) fn resolve(args: Args) -> Result<Action> {
         CommandArgs::Rm(args) => Action::Remove(RemoveRequest {
             config,
             ids: args.ids,
+            format,
+        }),
+        CommandArgs::Prefetch(args) => Action::Prefetch(PrefetchRequest {
+            config,
+            images: args.images,
             format,
         }),
         CommandArgs::Compose(ComposeArgs::Config(args)) => {

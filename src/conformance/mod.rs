@@ -62,6 +62,7 @@ pub mod inspect;
 pub mod lifecycle;
 pub mod output;
 pub mod pause;
+pub mod snapshot;
 pub mod spawn;
 pub mod start_failures;
 pub mod stdin;
@@ -94,6 +95,7 @@ pub fn cases() -> Vec<Case> {
         connect::cases(),
         inspect::cases(),
         facade::cases(),
+        snapshot::cases(),
     ]
     .concat()
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 use crate::error::{Error, Operation, Result};
 use crate::provider::{Policy, check_provider_options, policy_error};
@@ -12,7 +12,13 @@ use crate::spec::container::ContainerSpec;
 use crate::spec::{Mapping, PullPolicy, Value};
 
 use super::agent::ExecPathPolicy;
+use super::image::{PULL_KEYS, PullConfig};
 use super::options::network_of;
+
+mod durations;
+
+use durations::optional_seconds;
+pub(super) use durations::seconds;
 
 /// How the Docker provider makes sandboxes and runs commands. Durations are seconds in configuration files, with the
 /// suffix `_s`; null means "no limit" there. An unknown key is refused by name (contract D10).
@@ -33,6 +39,8 @@ pub struct DockerConfig {
     pub lanes: LaneConfig,
     /// What sandboxes may ask for. Closed by default.
     pub policy: Policy,
+    /// How images are pulled.
+    pub pull: PullConfig,
     /// Labels put on every sandbox, below those of the spec's metadata.
     pub default_metadata: BTreeMap<String, String>,
 }
@@ -208,7 +216,7 @@ impl Default for LaneConfig {
     }
 }
 
-const SECTIONS: [(&str, &[&str]); 4] = [
+const SECTIONS: [(&str, &[&str]); 5] = [
     (
         "create",
         &[
@@ -249,6 +257,7 @@ const SECTIONS: [(&str, &[&str]); 4] = [
         ],
     ),
     ("lanes", &["create", "transfer", "pull"]),
+    ("pull", &PULL_KEYS),
 ];
 
 impl DockerConfig {
@@ -350,6 +359,7 @@ impl DockerConfig {
         if let Some((_, problem)) = checks.iter().find(|(holds, _)| !holds) {
             return Err(Error::invalid(Operation::Configure, *problem));
         }
+        self.pull.check()?;
         let container = ContainerSpec {
             network: network_of(self.create.network.as_deref()),
             ..ContainerSpec::default()
@@ -379,19 +389,4 @@ impl CreateConfig {
             )
         })
     }
-}
-
-fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    let seconds = f64::deserialize(deserializer)?;
-    Duration::try_from_secs_f64(seconds)
-        .map_err(|_| serde::de::Error::custom(format!("{seconds} is not a number of seconds")))
-}
-
-fn optional_seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
-    Option::<f64>::deserialize(deserializer)?
-        .map(|seconds| {
-            Duration::try_from_secs_f64(seconds)
-                .map_err(|_| serde::de::Error::custom(format!("{seconds} is not a number of seconds")))
-        })
-        .transpose()
 }

@@ -14,7 +14,7 @@ use crate::spec::{PullPolicy, SandboxId, SandboxSpec};
 
 use super::agent::Plan;
 use super::failure::EngineFailure;
-use super::image::{image_error, problem_of};
+use super::image::{Wanted, image_error, problem_of};
 use super::lanes::Lane;
 use super::request::{CreateRequest, draft};
 use super::{DockerProvider, DockerRaw, PROVIDER, new_sandbox_id};
@@ -119,15 +119,20 @@ impl DockerProvider {
         request: &CreateRequest,
         plan: &Plan,
     ) -> Result<String> {
-        let platform = request.options.platform.as_deref();
+        let wanted = |fresh| Wanted {
+            image: request.image.clone(),
+            platform: request.options.platform.clone(),
+            fresh,
+            credentials: None,
+        };
         if request.options.pull_policy == PullPolicy::Always {
-            self.pull_image(&request.image, platform).await?;
+            self.pull_shared(&wanted(true), None).await?;
         }
         let mut slot = self.lanes().slot(Lane::Create).await?;
         let mut answer = self.create_call(guard, request, plan).await?;
         if is_missing_image(&answer) && request.options.pull_policy == PullPolicy::Missing {
             drop(slot);
-            self.pull_image(&request.image, platform).await?;
+            self.pull_shared(&wanted(false), None).await?;
             slot = self.lanes().slot(Lane::Create).await?;
             answer = self.create_call(guard, request, plan).await?;
         }

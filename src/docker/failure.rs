@@ -15,7 +15,7 @@ pub(super) const QUICK: Duration = Duration::from_secs(30);
 pub(super) const REMOVE: Duration = Duration::from_secs(60);
 
 /// Why an engine call gave no answer that can be used.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub(super) enum EngineFailure {
     /// The engine refused.
     #[error("{text}")]

@@ -24,6 +24,7 @@ mod probe;
 mod pty;
 mod request;
 mod shell;
+mod snapshot;
 mod status;
 
 use std::fmt;
@@ -37,8 +38,8 @@ use tokio::sync::OnceCell;
 use crate::error::{Operation, Result};
 use crate::provider::PtyProvider;
 use crate::provider::{
-    ConnectableProvider, EndpointProvider, FilesProvider, InspectProvider, PauseProvider, Reaper,
-    SandboxHandle, SandboxProvider, SpawnProvider,
+    ConnectableProvider, EndpointProvider, FilesProvider, ImageProvider, InspectProvider, PauseProvider,
+    Reaper, SandboxHandle, SandboxProvider, SnapshotProvider, SpawnProvider,
 };
 use crate::spec::{
     ExecOptions, ExecPath, ExecResult, Mapping, SandboxDetail, SandboxEndpoint, SandboxId, SandboxSpec,
@@ -51,7 +52,7 @@ pub use agent::ExecPathPolicy;
 pub use archive::unpack_for_fuzzing;
 pub use config::{CreateConfig, DockerConfig, ExecConfig, LaneConfig, OnTimeout, Preset, ProbeConfig};
 pub use doctor::EngineReport;
-pub use image::ImageReference;
+pub use image::{ImageReference, PullConfig};
 
 use connect::Engine;
 use lanes::Lanes;
@@ -87,6 +88,7 @@ struct Shared {
     fleet: agent::Fleet,
     facts: archive::FactsCache,
     terminals: pty::OpenSessions,
+    pulls: image::Pulls,
 }
 
 /// What the Docker provider keeps in a handle.
@@ -131,6 +133,7 @@ impl DockerProvider {
                 fleet: agent::Fleet::default(),
                 facts: archive::FactsCache::default(),
                 terminals: pty::OpenSessions::default(),
+                pulls: image::Pulls::default(),
             }),
         })
     }
@@ -173,6 +176,10 @@ impl DockerProvider {
 
     fn facts_cache(&self) -> &archive::FactsCache {
         &self.shared.facts
+    }
+
+    fn pulls(&self) -> &image::Pulls {
+        &self.shared.pulls
     }
 
     fn reaper(&self) -> &Reaper {
@@ -253,6 +260,14 @@ impl SandboxProvider for DockerProvider {
     }
 
     fn as_pty(&self) -> Option<&dyn PtyProvider> {
+        Some(self)
+    }
+
+    fn as_images(&self) -> Option<&dyn ImageProvider> {
+        Some(self)
+    }
+
+    fn as_snapshot(&self) -> Option<&dyn SnapshotProvider> {
         Some(self)
     }
 }

@@ -10,6 +10,8 @@ use crate::spec::{Mapping, PullPolicy, SandboxSpec, Value};
 
 use super::agent::ExecPathPolicy;
 use super::config::{CreateConfig, Preset};
+use super::image::ImageReference;
+use super::snapshot;
 
 /// What one sandbox asks for beyond the neutral spec.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -25,9 +27,10 @@ struct Options {
     security_opt: Option<Vec<String>>,
     pids_limit: Option<i64>,
     exec_path: Option<ExecPathPolicy>,
+    snapshot_id: Option<String>,
 }
 
-const ALLOWED: [&str; 10] = [
+const ALLOWED: [&str; 11] = [
     "pull_policy",
     "platform",
     "preset",
@@ -38,6 +41,7 @@ const ALLOWED: [&str; 10] = [
     "security_opt",
     "pids_limit",
     "exec_path",
+    crate::spec::SNAPSHOT_OPTION,
 ];
 
 /// The create options of one sandbox, after defaults, preset and the spec's own have been laid over each other.
@@ -54,6 +58,8 @@ pub(super) struct Effective {
     pub(super) memory_mib: Option<u64>,
     pub(super) log_cap: bool,
     pub(super) exec_path: ExecPathPolicy,
+    /// The image of a snapshot, instead of the spec's.
+    pub(super) snapshot: Option<ImageReference>,
 }
 
 /// Memory of a `hardened` sandbox whose spec names none.
@@ -89,8 +95,18 @@ pub(super) fn effective(
         pids_limit = pids_limit.or(Some(HARDENED_PIDS));
         memory_mib = memory_mib.or(Some(HARDENED_MEMORY_MIB));
     }
+    let snapshot = options
+        .snapshot_id
+        .map(|id| snapshot::reference(Operation::Create, &id))
+        .transpose()?;
+    let pull_policy = match snapshot {
+        // No registry has it.
+        Some(_) => PullPolicy::Never,
+        None => options.pull_policy.unwrap_or(config.pull_policy),
+    };
     Ok(Effective {
-        pull_policy: options.pull_policy.unwrap_or(config.pull_policy),
+        pull_policy,
+        snapshot,
         platform: options.platform,
         network: network_of(options.network.as_deref().or(config.network.as_deref())),
         read_only: options.read_only.unwrap_or(config.read_only),

@@ -38,19 +38,20 @@ pub(super) struct CreateRequest {
 
 /// Checks a spec and turns it into a request, without an engine.
 pub(super) fn draft(config: &DockerConfig, spec: &SandboxSpec) -> Result<Draft> {
-    let image: ImageReference = spec
-        .image()
-        .ok_or_else(|| {
-            Error::invalid(Operation::Create, "the spec has no image")
-                .with_hint("name one with `SandboxSpec::new`")
-        })?
-        .parse()?;
     check_environment(Operation::Create, spec.env())?;
     owner::check_metadata(spec.metadata())?;
     owner::check_metadata(&config.default_metadata)?;
     check_workdir(spec)?;
     check_resources(spec)?;
     let options = effective(&config.create, config.exec.exec_path, spec)?;
+    let image: ImageReference = match (&options.snapshot, spec.image()) {
+        (Some(snapshot), _) => snapshot.clone(),
+        (None, Some(image)) => image.parse()?,
+        (None, None) => {
+            return Err(Error::invalid(Operation::Create, "the spec has no image")
+                .with_hint("name one with `SandboxSpec::new`"));
+        }
+    };
     let container = container_of(config, &image, &options, spec)?;
     config
         .effective_policy()

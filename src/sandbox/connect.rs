@@ -118,6 +118,7 @@ impl AsyncSandbox {
             handle,
             workdir: descriptor.workdir.clone(),
             ready_timeout: None,
+            spec: None,
         }));
         Ok(sandbox)
     }

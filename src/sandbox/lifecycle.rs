@@ -46,6 +46,8 @@ pub(super) struct Started {
     pub(super) workdir: Option<String>,
     /// How long it may take to be ready again after a pause.
     pub(super) ready_timeout: Option<Duration>,
+    /// What it was made from; none for one that another process made.
+    pub(super) spec: Option<SandboxSpec>,
 }
 
 impl Started {
@@ -60,18 +62,27 @@ impl Started {
 
     /// Makes a remote path absolute (contract D13).
     pub(super) fn remote_path(&self, operation: Operation, path: &str) -> Result<String> {
-        if path.is_empty() || path.contains('\0') {
-            return Err(
-                Error::invalid(operation, "the path in the sandbox is empty or holds NUL")
-                    .with_sandbox(self.handle.sandbox_id()),
-            );
-        }
-        if path.starts_with('/') {
-            return Ok(path.to_owned());
-        }
-        let workdir = self.workdir.as_deref().unwrap_or("/").trim_end_matches('/');
-        Ok(format!("{workdir}/{path}"))
+        remote_path(&self.handle, self.workdir.as_deref(), operation, path)
     }
+}
+
+fn remote_path(
+    handle: &SandboxHandle,
+    workdir: Option<&str>,
+    operation: Operation,
+    path: &str,
+) -> Result<String> {
+    if path.is_empty() || path.contains('\0') {
+        return Err(
+            Error::invalid(operation, "the path in the sandbox is empty or holds NUL")
+                .with_sandbox(handle.sandbox_id()),
+        );
+    }
+    if path.starts_with('/') {
+        return Ok(path.to_owned());
+    }
+    let workdir = workdir.unwrap_or("/").trim_end_matches('/');
+    Ok(format!("{workdir}/{path}"))
 }
 
 impl AsyncSandbox {
@@ -131,6 +142,7 @@ impl AsyncSandbox {
             handle,
             workdir: spec.workdir().map(str::to_owned),
             ready_timeout: spec.ready_timeout(),
+            spec: Some(spec.clone()),
         };
         guard.publish(started);
         Ok(self)
@@ -272,12 +284,7 @@ async fn write_files(
 ) -> Result<()> {
     for (path, text) in spec.files() {
         let local = temporary_file(text.to_owned()).await?;
-        let started = Started {
-            handle: handle.clone(),
-            workdir: spec.workdir().map(str::to_owned),
-            ready_timeout: None,
-        };
-        let remote = started.remote_path(Operation::Upload, path)?;
+        let remote = remote_path(handle, spec.workdir(), Operation::Upload, path)?;
         provider.upload_file(handle, local.path(), &remote).await?;
     }
     Ok(())

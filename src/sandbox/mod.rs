@@ -2,6 +2,7 @@
 
 mod connect;
 mod files;
+mod fork;
 mod lifecycle;
 mod pause;
 mod pty;
@@ -23,6 +24,8 @@ use crate::spec::{
 };
 
 pub use connect::ConnectOptions;
+pub use fork::Fork;
+
 use lifecycle::State;
 
 pub use pty::{PtyExecOptions, PtyReader, PtyWriter, SandboxPty, SandboxPtySession};
@@ -93,8 +96,17 @@ impl AsyncSandbox {
     }
 
     fn build(provider: Arc<dyn SandboxProvider>, ownership: Ownership) -> Self {
+        Self::over(Arc::new(Traced::new(provider)), ownership)
+    }
+
+    /// One of the same provider that is not started, and does not close it.
+    fn sibling(&self) -> Self {
+        Self::over(Arc::clone(&self.provider), Ownership::Shared)
+    }
+
+    fn over(provider: Arc<dyn SandboxProvider>, ownership: Ownership) -> Self {
         Self {
-            provider: Arc::new(Traced::new(provider)),
+            provider,
             ownership,
             spec: None,
             state: Mutex::new(State::New),

@@ -100,6 +100,12 @@ impl SandboxSpec {
         self
     }
 
+    /// Leaves the files out: who is made from a snapshot has them.
+    pub(crate) fn without_files(mut self) -> Self {
+        self.files.clear();
+        self
+    }
+
     /// Adds a label.
     pub fn with_metadata(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.metadata.insert(key.into(), value.into());

@@ -7,5 +7,6 @@ pub(super) mod create;
 pub(super) mod doctor;
 pub(super) mod exec;
 pub(super) mod pause;
+pub(super) mod prefetch;
 pub(super) mod remove;
 pub(super) mod run;

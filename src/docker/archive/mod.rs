@@ -3,6 +3,7 @@
 
 mod account;
 mod content;
+mod context;
 mod discard;
 mod download;
 mod entry;
@@ -27,7 +28,9 @@ use std::path::Path;
 
 use crate::error::{Error, ErrorKind, Operation, PathProblem};
 
+pub(super) use context::{Context, packed};
 pub(super) use facts::FactsCache;
+pub(super) use pack::{Choice, PackError, Selection};
 
 /// Takes an archive as a download of a directory does. For the fuzz target: not for use.
 ///
@@ -59,7 +62,7 @@ fn path_error(operation: Operation, problem: PathProblem, message: String) -> Er
 }
 
 /// The error for a path on this machine.
-fn local_error(operation: Operation, path: &Path, error: std::io::Error) -> Error {
+pub(super) fn local_error(operation: Operation, path: &Path, error: std::io::Error) -> Error {
     use std::io::ErrorKind as Io;
     let kind = match error.kind() {
         Io::NotFound => ErrorKind::Path(PathProblem::NotFound),

@@ -21,7 +21,7 @@ pub(super) const SMALL_BYTES: u64 = 1 << 20;
 
 /// Why packing ended early.
 #[derive(Debug)]
-pub(super) enum PackError {
+pub(in crate::docker) enum PackError {
     /// Nobody reads the stream any more.
     Cut,
     /// A file grew, shrank or was replaced while it was read.
@@ -36,26 +36,30 @@ pub(super) enum PackError {
 
 impl PackError {
     pub(super) fn into_error(self) -> Error {
+        self.into_error_of(Operation::Upload)
+    }
+
+    pub(in crate::docker) fn into_error_of(self, operation: Operation) -> Error {
         match self {
             Self::Cut => Error::new(
                 crate::error::ErrorKind::Unavailable,
-                Operation::Upload,
+                operation,
                 "the engine ended the transfer before it was complete",
             ),
             Self::Changed(path) => path_error(
-                Operation::Upload,
+                operation,
                 PathProblem::Changed,
                 format!("`{}` changed while it was read", path.display()),
             )
             .with_hint("copy it first, or upload it when nobody writes to it"),
             Self::Special(path) => path_error(
-                Operation::Upload,
+                operation,
                 PathProblem::NotServable,
                 format!("`{}` is a device, socket or pipe", path.display()),
             )
             .with_hint("leave it out, or set `SpecialFiles::Skip`"),
-            Self::Local(path, error) => local_error(Operation::Upload, &path, error),
-            Self::Torn(_, error) => error.into_error(),
+            Self::Local(path, error) => local_error(operation, &path, error),
+            Self::Torn(_, error) => error.into_error_of(operation),
         }
     }
 }
@@ -86,6 +90,22 @@ impl Stamp {
     }
 }
 
+/// Chooses what of a tree is packed.
+pub(in crate::docker) trait Selection: std::fmt::Debug + Send + Sync {
+    /// Decides about an entry by its name in the archive.
+    fn choose(&self, name: &[u8], is_directory: bool) -> Choice;
+}
+
+/// What becomes of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::docker) enum Choice {
+    Pack,
+    /// It is left out, with everything in it.
+    LeaveOut,
+    /// The directory has no entry of its own, but what is in it may have.
+    LookInside,
+}
+
 /// What of a local directory's tree is packed, and under which name.
 #[derive(Debug)]
 pub(super) struct Tree {
@@ -97,6 +117,8 @@ pub(super) struct Tree {
     /// Entries that come before.
     pub(super) parents: Vec<u8>,
     pub(super) stamp: Stamp,
+    /// None: everything is packed.
+    pub(super) selection: Option<Box<dyn Selection>>,
 }
 
 /// Packs a directory. Cancelled, it ends after the file that it is at, with a whole archive.
@@ -160,6 +182,12 @@ impl Packer<'_> {
         let metadata = fs::symlink_metadata(path).map_err(|error| local(path, error))?;
         let stamp = &self.tree.stamp;
         let kind = metadata.file_type();
+        let selection = self.tree.selection.as_deref();
+        match selection.map_or(Choice::Pack, |selection| selection.choose(name, kind.is_dir())) {
+            Choice::Pack => {}
+            Choice::LeaveOut => return Ok(false),
+            Choice::LookInside => return Ok(kind.is_dir()),
+        }
         if kind.is_dir() {
             self.begin(&stamp.entry(name, Kind::Directory, &metadata, 0))?;
             return Ok(true);

@@ -23,6 +23,7 @@ fn tree_of(source: &Path, special_files: SpecialFiles) -> Tree {
             special_files,
             ..stamp()
         },
+        selection: None,
     }
 }
 

@@ -217,6 +217,7 @@ impl DockerProvider {
                 own_entry: false,
                 parents: Vec::new(),
                 stamp,
+                selection: None,
             };
             return self.unpack_live(upload, tree).await;
         }
@@ -227,6 +228,7 @@ impl DockerProvider {
                 && place.base() < place.real.len(),
             parents: parents(place, upload.marks.owner),
             stamp,
+            selection: None,
         };
         // A link that is the target is replaced by a new directory, in which nothing can be replaced.
         let clash = if place.kind == Some(FileKind::Symlink) {

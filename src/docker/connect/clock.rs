@@ -15,6 +15,14 @@ pub(in crate::docker) struct EngineTime {
 }
 
 impl EngineTime {
+    /// A moment by whole seconds since 1970; one before is 1970.
+    pub(in crate::docker) fn from_epoch_seconds(seconds: i64) -> Self {
+        Self {
+            epoch_seconds: seconds.clamp(0, LAST_SECOND),
+            nanoseconds: 0,
+        }
+    }
+
     /// Whole seconds since 1970-01-01T00:00:00Z, rounded down.
     #[cfg(test)]
     fn epoch_seconds(self) -> i64 {

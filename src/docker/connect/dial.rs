@@ -54,7 +54,7 @@ pub(super) async fn reach(candidate: &Candidate) -> Result<Engine, Failure> {
         .await
         .map_err(|failure| first_unanswered(&failure, &candidate.address))?;
     let api_version = negotiate(&version, newest)?;
-    let client = with_version_in_path(line.client(api_version)?, api_version);
+    let client = with_version_in_path(line.client(api_version)?, api_version, String::new());
 
     // An engine that answered at all gets the time of any other call: it counts its containers for this.
     let asked = Instant::now();
@@ -157,14 +157,32 @@ impl Line {
 ///
 /// bollard 0.21.1 builds a path with the version and then joins the bare path over it, which drops the version. An
 /// engine takes such a request as one of its own newest version, so what was negotiated would mean nothing.
-fn with_version_in_path(client: Docker, version: ApiVersion) -> Docker {
+///
+/// It also adds `more` to the query: what the client has no option for.
+pub(super) fn with_version_in_path(client: Docker, version: ApiVersion, more: String) -> Docker {
     client.with_request_modifier(move |mut request| {
+        // bollard 0.21.1 encodes credentials in the usual alphabet of base64; the engine reads the one for URLs, and
+        // takes what it can't read for no credentials at all.
+        for name in ["x-registry-auth", "x-registry-config"] {
+            if let Some(value) = request.headers_mut().get_mut(name)
+                && let Ok(text) = value.to_str()
+                && let Ok(fixed) = text.replace('+', "-").replace('/', "_").parse()
+            {
+                *value = fixed;
+                value.set_sensitive(true);
+            }
+        }
         let mut parts = request.uri().clone().into_parts();
         let path = parts.path_and_query.as_ref().map_or("/", |path| path.as_str());
         if path.starts_with(&format!("/v{version}/")) {
             return request;
         }
-        if let Ok(path) = format!("/v{version}{path}").parse() {
+        let mark = match (more.is_empty(), path.contains('?')) {
+            (true, _) => "",
+            (false, true) => "&",
+            (false, false) => "?",
+        };
+        if let Ok(path) = format!("/v{version}{path}{mark}{more}").parse() {
             parts.path_and_query = Some(path);
             if let Ok(uri) = parts.try_into() {
                 *request.uri_mut() = uri;

@@ -60,6 +60,11 @@ pub(in crate::docker) struct ApiVersion {
 }
 
 impl Engine {
+    /// A client for calls whose query has more than the client knows: `name=value&..`, percent-encoded.
+    pub(in crate::docker) fn client_with_query(&self, query: String) -> bollard::Docker {
+        super::dial::with_version_in_path(self.client.clone(), self.api_version, query)
+    }
+
     /// The time by the engine's clock, without asking it.
     pub(in crate::docker) fn engine_now(&self) -> EngineTime {
         self.clock.now()

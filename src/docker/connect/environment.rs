@@ -53,7 +53,7 @@ impl Environment {
     }
 
     /// The folder of the docker command's configuration.
-    pub(super) fn docker_config(&self) -> Option<PathBuf> {
+    pub(in crate::docker) fn docker_config(&self) -> Option<PathBuf> {
         self.variable("DOCKER_CONFIG")
             .map(PathBuf::from)
             .or_else(|| Some(self.home()?.join(".docker")))

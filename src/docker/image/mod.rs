@@ -1,8 +1,23 @@
-//! Images: references, and getting them into the engine's store.
+//! Images: references, credentials, pulls that are shared by who waits for them, and what is known of an image.
 
+mod auth;
+mod build;
+mod config;
+mod describe;
+mod disk;
+mod docker_config;
+mod helper;
+mod prefetch;
 mod problem;
+mod progress;
+mod provider;
 mod pull;
 mod reference;
+mod shared;
 
+pub(super) use config::PULL_KEYS;
+pub use config::PullConfig;
 pub(super) use problem::{image_error, problem_of};
+pub(super) use pull::Wanted;
 pub use reference::ImageReference;
+pub(super) use shared::Pulls;

@@ -16,7 +16,7 @@ use crate::error::{Error, ErrorKind, ImageProblem, Operation, Result};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ImageReference {
     repository: String,
     tag: Option<String>,
@@ -27,6 +27,14 @@ impl ImageReference {
     /// The registry and path, without tag and digest.
     pub fn repository(&self) -> &str {
         &self.repository
+    }
+
+    /// The registry, as in `registry.example:5000`; `docker.io` where none is written.
+    pub fn registry(&self) -> &str {
+        match self.repository.split_once('/') {
+            Some((first, _)) if is_registry(first) => first,
+            _ => "docker.io",
+        }
     }
 
     /// The tag, if one is written.
@@ -134,10 +142,7 @@ fn check_tag(tag: &str) -> Result<(), &'static str> {
 
 fn check_repository(repository: &str) -> Result<(), &'static str> {
     let mut components: Vec<&str> = repository.split('/').collect();
-    let has_registry = components.len() > 1
-        && components.first().is_some_and(|first| {
-            first.contains('.') || first.contains(':') || *first == "localhost" || first.starts_with('[')
-        });
+    let has_registry = components.len() > 1 && components.first().is_some_and(|first| is_registry(first));
     if has_registry {
         check_registry(components.remove(0))?;
     }
@@ -145,6 +150,11 @@ fn check_repository(repository: &str) -> Result<(), &'static str> {
         check_component(component)?;
     }
     Ok(())
+}
+
+/// Says whether the first part of a name is a registry, and not a folder of Docker Hub.
+fn is_registry(first: &str) -> bool {
+    first.contains('.') || first.contains(':') || first == "localhost"
 }
 
 fn check_registry(registry: &str) -> Result<(), &'static str> {

@@ -1,0 +1,144 @@
+//! Programs that keep credentials, `docker-credential-NAME`: asked in a process of their own, for a bounded time and
+//! with bounded output.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde::Deserialize;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::Command;
+
+use crate::spec::RegistryCredentials;
+
+/// An answer is a name and a secret.
+const MAX_ANSWER_BYTES: u64 = 64 * 1024;
+
+/// What helpers say where they have nothing.
+const NOT_FOUND: [&str; 2] = ["credentials not found", "no credentials server URL"];
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Answer {
+    username: String,
+    secret: String,
+}
+
+/// Asks a helper. None: it has nothing for that server. The text of an error holds nothing of a good answer.
+///
+/// Dropping the future kills the helper.
+pub(super) async fn ask(
+    program: &str,
+    server: &str,
+    timeout: Duration,
+) -> Result<Option<RegistryCredentials>, String> {
+    match tokio::time::timeout(timeout, run(program, server)).await {
+        Ok(answer) => answer,
+        Err(_) => Err(format!("it did not answer in {timeout:?}")),
+    }
+}
+
+async fn run(program: &str, server: &str) -> Result<Option<RegistryCredentials>, String> {
+    let mut child = Command::new(program)
+        .arg("get")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(|error| format!("it can't be started: {error}"))?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // A helper that does not read what it is asked for may still answer.
+        let _unread = stdin.write_all(server.as_bytes()).await;
+    }
+    let mut answer = Vec::new();
+    if let Some(stdout) = child.stdout.take() {
+        stdout
+            .take(MAX_ANSWER_BYTES + 1)
+            .read_to_end(&mut answer)
+            .await
+            .map_err(|error| format!("its answer can't be read: {error}"))?;
+    }
+    if answer.len() as u64 > MAX_ANSWER_BYTES {
+        return Err("its answer is too long".to_owned());
+    }
+    let status = child
+        .wait()
+        .await
+        .map_err(|error| format!("its end can't be seen: {error}"))?;
+    let answer = String::from_utf8_lossy(&answer);
+    if !status.success() {
+        // On failure the answer is the reason, not a secret.
+        let reason = answer.trim();
+        if NOT_FOUND.iter().any(|text| reason.contains(text)) {
+            return Ok(None);
+        }
+        let reason: String = reason.chars().take(200).collect();
+        return Err(format!("it ended with {status}: {}", reason.escape_debug()));
+    }
+    let answer: Answer =
+        serde_json::from_str(&answer).map_err(|_| "its answer is not the JSON of credentials".to_owned())?;
+    Ok(match (answer.username.as_str(), answer.secret.as_str()) {
+        ("", "") => None,
+        ("<token>", token) => Some(RegistryCredentials::identity_token(token)),
+        (username, secret) => Some(RegistryCredentials::password(username, secret)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+    use std::time::Instant;
+
+    use super::*;
+
+    /// A helper that runs these lines.
+    fn helper(lines: &str) -> (tempfile::TempDir, String) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("helper");
+        std::fs::write(&path, format!("#!/bin/sh\n{lines}\n")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        (folder, path.to_str().unwrap().to_owned())
+    }
+
+    async fn answer(lines: &str) -> Result<Option<RegistryCredentials>, String> {
+        let (_folder, program) = helper(lines);
+        ask(&program, "registry.example", Duration::from_secs(30)).await
+    }
+
+    #[tokio::test]
+    async fn d12_a_helper_is_asked_for_the_server_and_gives_a_password_or_a_token() {
+        let line = r#"read -r server || :; [ "$1 $server" = "get registry.example" ] || exit 9
+            echo "{\"ServerURL\": \"$server\", \"Username\": \"u\", \"Secret\": \"s\"}""#;
+        assert_eq!(
+            answer(line).await,
+            Ok(Some(RegistryCredentials::password("u", "s")))
+        );
+        let token = r#"echo '{"Username": "<token>", "Secret": "t"}'"#;
+        assert_eq!(
+            answer(token).await,
+            Ok(Some(RegistryCredentials::identity_token("t")))
+        );
+        let none = "echo 'credentials not found in native keychain'; exit 1";
+        assert_eq!(answer(none).await, Ok(None));
+    }
+
+    #[tokio::test]
+    async fn d12_a_helper_that_fails_hangs_or_floods_is_an_error_in_time() {
+        assert!(
+            answer("echo locked; exit 2")
+                .await
+                .unwrap_err()
+                .contains("locked")
+        );
+        let leak = answer("echo 'my secret'").await.unwrap_err();
+        assert!(!leak.contains("secret"), "{leak}");
+        assert!(answer("cat /dev/zero").await.unwrap_err().contains("too long"));
+        let missing = ask("/no/such/helper", "a", Duration::from_secs(5)).await;
+        assert!(missing.unwrap_err().contains("can't be started"));
+        let (_folder, hanging) = helper("exec sleep 1000");
+        let began = Instant::now();
+        let error = ask(&hanging, "a", Duration::from_millis(200)).await.unwrap_err();
+        assert!(error.contains("did not answer"), "{error}");
+        assert!(began.elapsed() < Duration::from_secs(30));
+    }
+}
