@@ -77,6 +77,10 @@ case $status in
 124 | 137) problems+=("the tests did not end in $LIMIT_S s") ;;
 *) problems+=("cargo test failed (exit code $status)") ;;
 esac
+# With arguments only some tests are wanted.
+if (($# == 0)); then
+    "$SCRIPTS/consumer.sh" || problems+=("a program outside of the workspace can't use the packages")
+fi
 LEFT=
 find_left || problems+=("the engine does not answer any more")
 LEFT=${LEFT//$'\n'/, }

@@ -3,13 +3,19 @@
 use std::sync::Arc;
 
 use crate::docker::DockerProvider;
+use crate::local::LocalProvider;
 use crate::provider::ProviderFactory;
 
 type Factory = fn() -> ProviderFactory;
 
-const BUILTIN: [(&str, Factory); 1] = [("docker", || {
-    Arc::new(|settings| Ok(Arc::new(DockerProvider::from_settings(settings)?)))
-})];
+const BUILTIN: [(&str, Factory); 2] = [
+    ("docker", || {
+        Arc::new(|settings| Ok(Arc::new(DockerProvider::from_settings(settings)?)))
+    }),
+    ("local", || {
+        Arc::new(|settings| Ok(Arc::new(LocalProvider::from_settings(settings)?)))
+    }),
+];
 
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     BUILTIN.iter().map(|(name, _)| *name)

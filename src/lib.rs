@@ -4,6 +4,9 @@
 //! the one for Docker-compatible engines. What a sandbox should be is a [`SandboxSpec`], what came of a command an
 //! [`ExecResult`], and everything that can go wrong an [`Error`] with an [`ErrorKind`] to match on.
 //!
+//! [`Sandbox`] is the same for programs without an async runtime, and [`local::LocalProvider`] runs commands on this
+//! machine, without isolation.
+//!
 //! [`compose`] reads Compose files as docker compose does, without its command.
 //!
 //! ```no_run
@@ -28,27 +31,34 @@
 //! | `tls` | yes | engines reached over tcp with TLS |
 //! | `ssh` | yes | engines reached over ssh |
 //! | `conformance` | no | the public conformance suite for providers |
+//! | `testing` | no | a provider in memory for unit tests without an engine |
 
+mod blocking;
 mod builtin;
 pub mod compose;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod docker;
 mod error;
+pub mod local;
 pub mod provider;
 mod sandbox;
 mod spec;
+#[cfg(feature = "testing")]
+pub mod testing;
 
+pub use blocking::{SYNC_LOOP_CLOSE_TIMEOUT, SYNC_OPERATION_TIMEOUT, Sandbox};
 pub use error::{Error, ErrorKind, ImageProblem, Operation, PathProblem, Resource, Result, SandboxReason};
 pub use provider::{Capability, CapabilitySet, ExecSession, SandboxHandle, SandboxProvider};
 pub use sandbox::{AsyncSandbox, ConnectOptions, DEFAULT_EXEC_TIMEOUT, Fork};
 pub use sandbox::{PtyExecOptions, PtyReader, PtyWriter, SandboxPty, SandboxPtySession};
 pub use spec::container;
 pub use spec::{
-    CapturedOutput, Command, DEFAULT_OUTPUT_CAP_BYTES, ExecErrorType, ExecOptions, ExecPath, ExecReason,
-    ExecResult, ExecTimeout, ImageRewrite, MAX_ARGUMENT_BYTES, Mapping, OutputCap, PerStream, Ports,
-    SandboxDescriptor, SandboxDetail, SandboxEndpoint, SandboxHealth, SandboxId, SandboxResources,
-    SandboxSpec, SandboxStatus, StartProblem, Stdin, User, Value, check_environment, rewrite_image,
+    CapturedOutput, Command, DEFAULT_OUTPUT_CAP_BYTES, DirectSandboxConnection, ExecErrorType, ExecOptions,
+    ExecPath, ExecReason, ExecResult, ExecTimeout, ImageRewrite, MAX_ARGUMENT_BYTES, Mapping, OutputCap,
+    PerStream, Ports, SandboxAccess, SandboxDescriptor, SandboxDetail, SandboxEndpoint, SandboxHealth,
+    SandboxId, SandboxResources, SandboxSpec, SandboxStatus, StartProblem, Stdin, User, Value,
+    check_environment, rewrite_image,
 };
 pub use spec::{
     CaseCollisions, DEFAULT_MAX_DOWNLOAD_BYTES, DEFAULT_MAX_ENTRIES, DEFAULT_MAX_READ_BYTES,

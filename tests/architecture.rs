@@ -122,6 +122,19 @@ fn a_backend_in_a_wrong_place_is_found() {
     refused("src/local/mod.rs", "use crate::docker;", "docker");
     refused("src/conformance/exec.rs", "use crate::builtin;", "builtin");
     refused("src/provider/mod.rs", "use crate::builtin;", "builtin");
+    refused(
+        "src/testing/provider.rs",
+        "use crate::local::LocalProvider;",
+        "local",
+    );
+    refused(
+        "src/local/exec.rs",
+        "use crate::sandbox::AsyncSandbox;",
+        "sandbox",
+    );
+    refused("src/local/exec.rs", "use bollard::Docker;", "bollard");
+    refused("src/sandbox/mod.rs", "use crate::blocking::Sandbox;", "blocking");
+    refused("src/blocking/mod.rs", "use crate::compose::Project;", "compose");
     accepted("src/provider/registry.rs", "use crate::builtin;");
     accepted("src/builtin.rs", "use crate::docker::DockerProvider;");
     accepted(

@@ -6,6 +6,11 @@
 #[path = "common/broken.rs"]
 mod broken;
 mod common;
+#[path = "../examples/custom_provider/metered.rs"]
+#[allow(dead_code, reason = "the example uses all of it")]
+mod metered;
+#[path = "common/rooted.rs"]
+mod rooted;
 
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
@@ -13,11 +18,15 @@ use std::sync::{Arc, OnceLock};
 use futures::{FutureExt, StreamExt};
 use gym_sandbox::conformance::{self, Case, Context, Failure, Skip, Survey};
 use gym_sandbox::docker::{DockerConfig, DockerProvider, ExecPathPolicy};
+use gym_sandbox::local::{LocalConfig, LocalProvider};
+use gym_sandbox::testing::MemoryProvider;
 use gym_sandbox::{SandboxProvider, SandboxSpec};
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use tokio::runtime::Runtime;
 
 use broken::{Broken, Fault};
+use metered::Metered;
+use rooted::Rooted;
 
 /// How many cases run at once. They wait for the engine most of the time.
 const AT_ONCE: usize = 4;
@@ -44,39 +53,106 @@ const COMMAND_THEMES: [&str; 5] = ["exec", "environment", "output", "start_failu
 #[derive(Clone, Copy)]
 struct Subject {
     name: &'static str,
-    path: ExecPathPolicy,
-    image: &'static str,
-    server: &'static str,
+    backend: Backend,
+    image: Option<&'static str>,
+    server: Option<&'static str>,
+    /// What is left out, with the reason.
+    exemptions: &'static [(&'static str, &'static str)],
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Backend {
+    Docker(ExecPathPolicy),
+    Local,
+    Custom,
+    Memory,
 }
 
 const BUSYBOX: Subject = Subject {
     name: "docker",
-    path: ExecPathPolicy::Engine,
-    image: common::BUSYBOX,
-    server: "httpd -f -p {port}",
+    backend: Backend::Docker(ExecPathPolicy::Engine),
+    image: Some(common::BUSYBOX),
+    server: Some("httpd -f -p {port}"),
+    exemptions: &[],
 };
 const AGENT: Subject = Subject {
     name: "docker-agent",
-    path: ExecPathPolicy::Agent,
+    backend: Backend::Docker(ExecPathPolicy::Agent),
     ..BUSYBOX
 };
 const AGENT_DEBIAN: Subject = Subject {
     name: "docker-agent-debian",
-    path: ExecPathPolicy::Agent,
+    backend: Backend::Docker(ExecPathPolicy::Agent),
     ..DEBIAN
 };
 const DEBIAN: Subject = Subject {
     name: "docker-debian",
-    path: ExecPathPolicy::Engine,
-    image: common::DEBIAN,
-    server: "python3 -m http.server {port}",
+    backend: Backend::Docker(ExecPathPolicy::Engine),
+    image: Some(common::DEBIAN),
+    server: Some("python3 -m http.server {port}"),
+    exemptions: &[],
 };
+/// Without an image, and so without the cases about images and main processes; without a second user, for the local
+/// provider refuses every user.
+const LOCAL: Subject = Subject {
+    name: "local",
+    backend: Backend::Local,
+    image: None,
+    server: None,
+    exemptions: &[
+        ("inspect::limits_are_shown", NO_LIMITS),
+        ("inspect::an_ended_main_process_is_described", NO_MAIN_PROCESS),
+    ],
+};
+
+/// The provider of `examples/custom_provider`, over the local one. It offers one capability.
+const CUSTOM: Subject = Subject {
+    name: "custom",
+    backend: Backend::Custom,
+    ..LOCAL
+};
+
+/// The provider in memory, where nothing runs.
+const MEMORY: Subject = Subject {
+    name: "memory",
+    backend: Backend::Memory,
+    exemptions: &[
+        ("create::a_created_sandbox_runs", NOTHING_RUNS),
+        ("create::sandboxes_are_apart", NOTHING_RUNS),
+        ("create::the_specs_environment_is_set", NOTHING_RUNS),
+        ("create::the_specs_working_directory_is_made", NOTHING_RUNS),
+        ("exec", NOTHING_RUNS),
+        ("environment", NOTHING_RUNS),
+        ("output", NOTHING_RUNS),
+        ("stdin", NOTHING_RUNS),
+        ("start_failures", NOTHING_RUNS),
+        (
+            "timeout::a_timeout_is_125_and_keeps_what_was_printed",
+            NOTHING_RUNS,
+        ),
+        ("timeout::a_timeout_kills_the_commands_processes", NOTHING_RUNS),
+        ("timeout::a_command_in_time_is_ordinary", NOTHING_RUNS),
+        ("files", NOTHING_RUNS),
+        ("lifecycle::closing_ends_running_commands", NOTHING_RUNS),
+        ("inspect::an_ended_main_process_is_described", NO_MAIN_PROCESS),
+        ("facade::a_whole_life", NOTHING_RUNS),
+    ],
+    ..LOCAL
+};
+
+const NOTHING_RUNS: &str =
+    "the provider in memory runs nothing: the test answers commands, and the case looks with one";
+const NO_MAIN_PROCESS: &str = "a sandbox of this provider has no main process";
+const NO_LIMITS: &str = "processes of this machine have no limits: the local provider warns instead (O2)";
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(AT_ONCE);
     let mut trials = trials(BUSYBOX);
     trials.extend(self::trials(AGENT));
+    trials.extend(self::trials(LOCAL));
+    trials.extend(self::trials(CUSTOM));
+    trials.extend(self::trials(MEMORY));
     if common::long_tests_are_wanted() {
         trials.extend(self::trials(DEBIAN));
         trials.extend(self::trials(AGENT_DEBIAN));
@@ -124,7 +200,46 @@ fn docker(path: ExecPathPolicy) -> Result<Arc<DockerProvider>, String> {
         .clone()
 }
 
+type Made = Result<Arc<Rooted>, String>;
+
+static LOCAL_PROVIDER: OnceLock<Made> = OnceLock::new();
+static CUSTOM_PROVIDER: OnceLock<Made> = OnceLock::new();
+
+/// A provider on this machine, with folders for what the cases say of `/tmp`.
+fn rooted(wrap: fn(LocalProvider) -> Arc<dyn SandboxProvider>) -> Made {
+    let rooted = Rooted::new(|folder| {
+        let config = LocalConfig::default()
+            .with_shell("/bin/sh")
+            .with_file_root(folder);
+        Ok(wrap(LocalProvider::new(config)?))
+    });
+    rooted.map(Arc::new).map_err(|error| error.report().to_string())
+}
+
+fn provider(backend: Backend) -> Result<Arc<dyn SandboxProvider>, String> {
+    let made = match backend {
+        Backend::Docker(path) => return docker(path).map(|provider| provider as Arc<dyn SandboxProvider>),
+        Backend::Memory => return Ok(MemoryProvider::new()),
+        Backend::Local => LOCAL_PROVIDER.get_or_init(|| rooted(|local| Arc::new(local))),
+        Backend::Custom => {
+            CUSTOM_PROVIDER.get_or_init(|| rooted(|local| Arc::new(Metered::new(Arc::new(local)))))
+        }
+    };
+    made.clone().map(|provider| provider as Arc<dyn SandboxProvider>)
+}
+
 fn context(subject: Subject, provider: Arc<dyn SandboxProvider>) -> Context {
+    let spec = subject.image.map_or_else(SandboxSpec::default, SandboxSpec::new);
+    let mut context = Context::new(provider, spec);
+    for (case, reason) in subject.exemptions {
+        context = context.with_exemption(case, reason);
+    }
+    if let Some(server) = subject.server {
+        context = context.with_server(server);
+    }
+    if !matches!(subject.backend, Backend::Docker(_)) {
+        return context;
+    }
     let survey: Survey = Arc::new(|key, value| {
         async move {
             let found = common::containers_with(&key, &value).await;
@@ -132,14 +247,16 @@ fn context(subject: Subject, provider: Arc<dyn SandboxProvider>) -> Context {
         }
         .boxed()
     });
-    Context::new(provider, SandboxSpec::new(subject.image))
-        .with_user("nobody", 65534)
-        .with_server(subject.server)
-        .with_survey(survey)
+    context.with_user("nobody", 65534).with_survey(survey)
 }
 
 fn trials(subject: Subject) -> Vec<Trial> {
-    conformance::cases()
+    let cases = conformance::cases();
+    for (exempt, _) in subject.exemptions {
+        let known = |case: &Case| case.to_string() == *exempt || case.theme() == *exempt;
+        assert!(cases.iter().any(known), "there is no case or theme `{exempt}`");
+    }
+    cases
         .into_iter()
         .map(|case| Trial::ignorable_test(format!("{}::{case}", subject.name), move || run(case, subject)))
         .collect()
@@ -147,16 +264,18 @@ fn trials(subject: Subject) -> Vec<Trial> {
 
 /// Runs a case, or says why not. Without an engine that is a failure where one is required.
 fn run(case: Case, subject: Subject) -> Result<Completion, Failed> {
-    let provider = match docker(subject.path) {
+    let provider = match provider(subject.backend) {
         Ok(provider) => provider,
         Err(reason) if common::engine_is_required() => return Err(reason.into()),
         Err(reason) => return Ok(Completion::ignored_with(reason)),
     };
     let context = context(subject, provider);
     match case.skip(&context) {
-        // Only what the provider honestly lacks may be skipped.
-        Some(skip @ Skip::Lacks(_)) => Ok(Completion::ignored_with(skip)),
-        Some(skip) if common::engine_is_required() => Err(format!("skipped, {skip}").into()),
+        // Only what the provider honestly lacks may be skipped. On an engine nothing but that.
+        Some(skip @ (Skip::Lacks(_) | Skip::Exempt(_))) => Ok(Completion::ignored_with(skip)),
+        Some(skip) if matches!(subject.backend, Backend::Docker(_)) && common::engine_is_required() => {
+            Err(format!("skipped, {skip}").into())
+        }
         Some(skip) => Ok(Completion::ignored_with(skip)),
         None => match runtime().block_on(case.run(&context)) {
             Ok(()) => Ok(Completion::Completed),
@@ -226,9 +345,15 @@ fn unbroken_trial() -> Trial {
     })
 }
 
-/// Closes the provider, twice, and looks whether anything of this process is left.
+/// Closes the providers, and looks whether anything of this process is left.
 fn nothing_is_left() -> bool {
     let mut closed = Ok(());
+    for made in [&LOCAL_PROVIDER, &CUSTOM_PROVIDER] {
+        if let Some(Ok(rooted)) = made.get() {
+            closed = closed.and(runtime().block_on(rooted.aclose()));
+            rooted.remove_folder();
+        }
+    }
     for path in [ExecPathPolicy::Engine, ExecPathPolicy::Agent] {
         let Ok(provider) = docker(path) else { return true };
         closed = closed.and(runtime().block_on(async {

@@ -21,7 +21,7 @@ fn telling() -> ProviderFactory {
 
 #[test]
 fn g01_a_registered_provider_shadows_a_built_in_one() {
-    assert_eq!(list_providers(), ["docker"]);
+    assert_eq!(list_providers(), ["docker", "local"]);
     // Making the built-in one does no I/O, so that it works without an engine.
     let built_in = create_provider(&json!({"docker": {"host": "tcp://127.0.0.1:1"}})).unwrap();
     assert_eq!(built_in.name(), "docker");
@@ -30,5 +30,9 @@ fn g01_a_registered_provider_shadows_a_built_in_one() {
     register_provider("docker", telling(), OnExisting::Replace).unwrap();
     let error = create_provider(&json!({"docker": {}})).unwrap_err();
     assert!(error.to_string().contains("the registered one"), "{error}");
-    assert_eq!(list_providers(), ["docker"], "a shadowed name is listed once");
+    assert_eq!(
+        list_providers(),
+        ["docker", "local"],
+        "a shadowed name is listed once"
+    );
 }

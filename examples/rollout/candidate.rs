@@ -13,6 +13,11 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
+    /// Says whether it may only run where it can't reach this machine: it leaves daemons, or takes all memory.
+    pub(crate) fn needs_a_wall(&self) -> bool {
+        ["daemons", "memory"].iter().any(|word| self.name.contains(word))
+    }
+
     /// Reads `expected.json` and finds the patch of each name in it. A name without a patch, a patch without a name
     /// and an empty list are refused: with them "every reward is right" would say less than it seems to. The order is
     /// that of the file.

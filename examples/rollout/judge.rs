@@ -14,17 +14,37 @@ use serde::Deserialize;
 use crate::candidate::Candidate;
 use crate::story;
 
-const PROJECT: &str = "/work";
-const RUNNER: &str = "/judge/run_tests.py";
-const PROCESSES: &str = "/judge/processes.py";
+const RUNNER: &str = "run_tests.py";
+const PROCESSES: &str = "processes.py";
 /// How long one run of the tests may take; they need about a second.
 const TEST_TIMEOUT: Duration = Duration::from_secs(15);
 /// What a sandbox may use: a candidate that wants all of it must not slow down the others.
 const MEMORY_MIB: u64 = 256;
 const CPUS: f64 = 1.0;
 
+/// Where a rollout has its files.
+pub(crate) enum Place {
+    /// At fixed places of a file system that is the sandbox's own.
+    Sandbox,
+    /// Below a folder of this machine, in one for each candidate.
+    Below(tempfile::TempDir),
+}
+
+/// The directories of one rollout.
+struct Directories {
+    project: String,
+    judge: String,
+}
+
+impl Directories {
+    fn tool(&self, name: &str) -> String {
+        format!("{}/{name}", self.judge)
+    }
+}
+
 /// Judges candidates, each in a sandbox of its own.
 pub(crate) struct Judge {
+    place: Place,
     provider: Arc<dyn SandboxProvider>,
     image: String,
     folder: PathBuf,
@@ -60,8 +80,14 @@ struct Verdict {
 }
 
 impl Judge {
-    pub(crate) fn new(provider: Arc<dyn SandboxProvider>, image: String, folder: PathBuf) -> Self {
+    pub(crate) fn new(
+        provider: Arc<dyn SandboxProvider>,
+        image: String,
+        folder: PathBuf,
+        place: Place,
+    ) -> Self {
         Self {
+            place,
             provider,
             image,
             folder,
@@ -80,13 +106,18 @@ impl Judge {
     /// Judges one candidate. The sandbox is removed on every way out.
     pub(crate) async fn judge(&self, candidate: &Candidate) -> Judgement {
         let start = Instant::now();
-        let spec = SandboxSpec::new(&self.image)
-            .with_workdir(PROJECT)
-            .with_resources(
+        let directories = self.directories(candidate);
+        let spec = match self.place {
+            Place::Sandbox => SandboxSpec::new(&self.image).with_resources(
                 SandboxResources::default()
                     .with_memory_mib(MEMORY_MIB)
                     .with_cpu(CPUS),
-            )
+            ),
+            // This machine has neither images nor limits.
+            Place::Below(_) => SandboxSpec::default(),
+        };
+        let spec = spec
+            .with_workdir(&directories.project)
             .with_env("PYTHONDONTWRITEBYTECODE", "1")
             .with_metadata("rollout.candidate", &candidate.name);
         let verdict = AsyncSandbox::scope(Arc::clone(&self.provider), spec, async |sandbox| {
@@ -94,7 +125,7 @@ impl Judge {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .extend(sandbox.handle());
-            self.rollout(sandbox, candidate).await
+            self.rollout(sandbox, candidate, &directories).await
         })
         .await;
         let (reward, exit, story) = match verdict {
@@ -114,14 +145,44 @@ impl Judge {
         }
     }
 
-    async fn rollout(&self, sandbox: &AsyncSandbox, candidate: &Candidate) -> Result<Verdict, Error> {
-        sandbox.upload(self.folder.join("project"), PROJECT).await?;
-        for tool in [RUNNER, PROCESSES] {
-            let name = tool.trim_start_matches("/judge/");
-            sandbox.upload(self.folder.join(name), tool).await?;
+    fn directories(&self, candidate: &Candidate) -> Directories {
+        let root = match &self.place {
+            Place::Sandbox => String::new(),
+            Place::Below(folder) => folder.path().join(&candidate.name).display().to_string(),
+        };
+        Directories {
+            project: format!("{root}/work"),
+            judge: format!("{root}/judge"),
+        }
+    }
+
+    /// The processes that live in the sandbox. None where it has none of its own.
+    async fn processes(
+        &self,
+        sandbox: &AsyncSandbox,
+        directories: &Directories,
+    ) -> Result<BTreeSet<u32>, Error> {
+        match self.place {
+            Place::Sandbox => processes(sandbox, &directories.tool(PROCESSES)).await,
+            Place::Below(_) => Ok(BTreeSet::new()),
+        }
+    }
+
+    async fn rollout(
+        &self,
+        sandbox: &AsyncSandbox,
+        candidate: &Candidate,
+        directories: &Directories,
+    ) -> Result<Verdict, Error> {
+        let project = directories.project.as_str();
+        sandbox.upload(self.folder.join("project"), project).await?;
+        for name in [RUNNER, PROCESSES] {
+            sandbox
+                .upload(self.folder.join(name), directories.tool(name))
+                .await?;
         }
 
-        let (_, before) = self.run_tests(sandbox, "before").await?;
+        let (_, before) = self.run_tests(sandbox, directories, "before").await?;
         let worthless = |exit, story| {
             Ok(Verdict {
                 reward: 0.0,
@@ -132,10 +193,11 @@ impl Judge {
         let Some(before) = before.filter(|report| !report.failed.is_empty()) else {
             return Err(unfit("the project's tests did not fail before the patch"));
         };
-        let ours = processes(sandbox).await?;
+        let ours = self.processes(sandbox, directories).await?;
 
-        sandbox.upload(&candidate.patch, "/judge/candidate.patch").await?;
-        let applied = sandbox.exec(["git", "apply", "/judge/candidate.patch"]).await?;
+        let patch = directories.tool("candidate.patch");
+        sandbox.upload(&candidate.patch, &patch).await?;
+        let applied = sandbox.exec(["git", "apply", &patch]).await?;
         if !applied.is_success() {
             return worthless(
                 None,
@@ -148,14 +210,14 @@ impl Judge {
             return Err(unfit("the patched tests could not be removed"));
         }
         sandbox
-            .upload(self.folder.join("project/tests"), format!("{PROJECT}/tests"))
+            .upload(self.folder.join("project/tests"), format!("{project}/tests"))
             .await?;
 
-        let (result, after) = self.run_tests(sandbox, "after").await?;
+        let (result, after) = self.run_tests(sandbox, directories, "after").await?;
         let exit = Some(result.return_code);
         if result.error_type == Some(ExecErrorType::Timeout) {
-            let alive = processes(sandbox).await?;
-            if !alive.is_subset(&ours) {
+            let alive = self.processes(sandbox, directories).await?;
+            if !alive.is_subset(&ours) || result.survivors.is_some_and(|survivors| survivors > 0) {
                 return Err(unfit("processes of a test run live on after its timeout"));
             }
         }
@@ -193,10 +255,12 @@ impl Judge {
     async fn run_tests(
         &self,
         sandbox: &AsyncSandbox,
+        directories: &Directories,
         name: &str,
     ) -> Result<(ExecResult, Option<Report>), Error> {
-        let remote = format!("/judge/{name}.json");
-        let run = ExecOptions::new(["python3", RUNNER, PROJECT, &remote]).with_timeout(TEST_TIMEOUT);
+        let remote = directories.tool(&format!("{name}.json"));
+        let (runner, project) = (directories.tool(RUNNER), directories.project.as_str());
+        let run = ExecOptions::new(["python3", &runner, project, &remote]).with_timeout(TEST_TIMEOUT);
         let result = sandbox.exec_with(run).await?;
         let folder =
             tempfile::tempdir().map_err(|error| local(error, "no folder for the report can be made"))?;
@@ -224,8 +288,8 @@ impl Judgement {
 }
 
 /// The processes that live in the sandbox.
-async fn processes(sandbox: &AsyncSandbox) -> Result<BTreeSet<u32>, Error> {
-    let listed = sandbox.exec(["python3", PROCESSES]).await?;
+async fn processes(sandbox: &AsyncSandbox, tool: &str) -> Result<BTreeSet<u32>, Error> {
+    let listed = sandbox.exec(["python3", tool]).await?;
     if !listed.is_success() {
         return Err(unfit("the processes of the sandbox can't be listed"));
     }

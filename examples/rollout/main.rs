@@ -13,6 +13,7 @@
 //! | option | variable | default |
 //! |---|---|---|
 //! | `--image REF` | `ROLLOUT_IMAGE` | `gym-sandbox/debian:test`; it needs `python3` and `git` |
+//! | `--provider NAME` | `ROLLOUT_PROVIDER` | `docker`; `local` runs on this machine, **without isolation** and without the candidates that need a wall |
 //! | `--folder DIR` | `ROLLOUT_FOLDER` | this folder: `project`, `patches`, `expected.json` and the judge's two programs |
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example prints")]
@@ -28,10 +29,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use gym_sandbox::docker::{DockerConfig, DockerProvider};
+use gym_sandbox::local::{LocalConfig, LocalProvider};
 use gym_sandbox::{ErrorKind, SandboxHandle, SandboxProvider};
 
 use candidate::Candidate;
-use judge::{Judge, Judgement};
+use judge::{Judge, Judgement, Place};
 
 /// What goes wrong here has nobody to tell the kinds apart: it ends the example with a text.
 type Failure = Box<dyn std::error::Error>;
@@ -55,10 +57,29 @@ async fn main() -> ExitCode {
 }
 
 async fn run(options: Options) -> Result<ExitCode, Failure> {
-    let candidates = Candidate::read_all(&options.folder)?;
-    let provider: Arc<dyn SandboxProvider> =
-        Arc::new(DockerProvider::connect(DockerConfig::default()).await?);
-    let judge = Judge::new(Arc::clone(&provider), options.image, options.folder);
+    let mut candidates = Candidate::read_all(&options.folder)?;
+    let (provider, place): (Arc<dyn SandboxProvider>, Place) = match options.backend {
+        Backend::Docker => {
+            let provider = DockerProvider::connect(DockerConfig::default()).await?;
+            (Arc::new(provider), Place::Sandbox)
+        }
+        Backend::Local => {
+            eprintln!("not isolated: the rollouts run on this machine, as you");
+            candidates.retain(|candidate| {
+                let harmless = !candidate.needs_a_wall();
+                if !harmless {
+                    eprintln!("{} is left out: it needs a wall around it", candidate.name);
+                }
+                harmless
+            });
+            let folder = tempfile::tempdir()?;
+            let config = LocalConfig::default()
+                .with_shell("/bin/sh")
+                .with_file_root(folder.path());
+            (Arc::new(LocalProvider::new(config)?), Place::Below(folder))
+        }
+    };
+    let judge = Judge::new(Arc::clone(&provider), options.image, options.folder, place);
     let start = Instant::now();
     let judging = futures::future::join_all(candidates.iter().map(|candidate| judge.judge(candidate)));
     let judgements = tokio::select! {
@@ -87,9 +108,13 @@ async fn run(options: Options) -> Result<ExitCode, Failure> {
         0 => println!("every reward is right"),
         wrong => println!("wrong rewards: {wrong}"),
     }
+    let where_to = match options.backend {
+        Backend::Docker => "on the engine",
+        Backend::Local => "of the sandboxes",
+    };
     match left.as_slice() {
-        [] => println!("nothing is left on the engine"),
-        left => println!("left on the engine: {}", left.join(", ")),
+        [] => println!("nothing is left {where_to}"),
+        left => println!("left {where_to}: {}", left.join(", ")),
     }
     Ok(if wrong == 0 && left.is_empty() {
         ExitCode::SUCCESS
@@ -121,7 +146,25 @@ async fn left(provider: &dyn SandboxProvider, handles: &[SandboxHandle]) -> Resu
     Ok(left)
 }
 
+/// What runs the rollouts.
+#[derive(Clone, Copy)]
+enum Backend {
+    Docker,
+    Local,
+}
+
+impl Backend {
+    fn read(name: &str) -> Result<Self, Failure> {
+        match name {
+            "docker" => Ok(Self::Docker),
+            "local" => Ok(Self::Local),
+            other => Err(format!("unknown provider `{other}`; there are docker and local").into()),
+        }
+    }
+}
+
 struct Options {
+    backend: Backend,
     image: String,
     folder: PathBuf,
 }
@@ -130,6 +173,7 @@ impl Options {
     fn read() -> Result<Self, Failure> {
         let variable = |name, default: &str| std::env::var(name).unwrap_or_else(|_| default.to_owned());
         let mut options = Self {
+            backend: Backend::read(&variable("ROLLOUT_PROVIDER", "docker"))?,
             image: variable("ROLLOUT_IMAGE", "gym-sandbox/debian:test"),
             folder: variable(
                 "ROLLOUT_FOLDER",
@@ -144,8 +188,14 @@ impl Options {
                 .ok_or_else(|| format!("`{option}` needs a value"))?;
             match option.as_str() {
                 "--image" => options.image = value,
+                "--provider" => options.backend = Backend::read(&value)?,
                 "--folder" => options.folder = value.into(),
-                _ => return Err(format!("unknown option `{option}`; there are --image and --folder").into()),
+                _ => {
+                    return Err(format!(
+                        "unknown option `{option}`; there are --provider, --image and --folder"
+                    )
+                    .into());
+                }
             }
         }
         Ok(options)

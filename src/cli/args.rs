@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgAction, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use super::units::{ByteSize, TimeLimit, Transfer, parse_cpus};
 
@@ -22,6 +22,14 @@ pub(super) fn parse() -> Result<Args, u8> {
 #[cfg(test)]
 pub(super) fn parse_from(arguments: &[&str]) -> Args {
     Args::try_parse_from(arguments).expect("the arguments can be read")
+}
+
+/// The script that completes this command in a shell.
+pub(super) fn completions(args: &CompletionsArgs) -> Vec<u8> {
+    let mut script = Vec::new();
+    let mut command = Args::command();
+    clap_complete::generate(args.shell, &mut command, "gym-sandbox", &mut script);
+    script
 }
 
 /// Isolated sandboxes for agent rollouts and benchmark harnesses.
@@ -76,6 +84,8 @@ pub(super) enum CommandArgs {
     Doctor,
     /// Measure this library against the same raw engine calls
     Bench(BenchArgs),
+    /// Print the script that completes this command in a shell
+    Completions(CompletionsArgs),
 }
 
 const EXIT_CODES: &str = "The exit code is the command's; 124: it ran out of time, 125: no sandbox, \
@@ -299,7 +309,14 @@ pub(super) struct BenchArgs {
     pub(super) image: String,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
+#[derive(Debug, clap::Args)]
+pub(super) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_name = "SHELL", value_enum)]
+    pub(super) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum ProviderArg {
     /// Containers of a Docker-compatible engine
     Docker,
@@ -355,8 +372,6 @@ pub(super) enum ConfigFormatArg {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

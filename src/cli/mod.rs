@@ -70,6 +70,7 @@ async fn dispatch(action: Action) -> u8 {
         Action::Prefetch(request) => (Box::pin(cmd::prefetch::run(request)).await, exit::FAILURE),
         Action::ComposeConfig(request) => (cmd::compose_config::run(*request), exit::FAILURE),
         Action::Doctor(request) => (cmd::doctor::run(request).await, exit::FAILURE),
+        Action::Completions(script) => (cmd::completions::run(script).await, exit::FAILURE),
         Action::Bench(request) => (Box::pin(cmd::bench::run(request)).await, exit::FAILURE),
     };
     finish(outcome, failure)

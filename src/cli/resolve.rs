@@ -3,15 +3,18 @@
 mod compose;
 mod connected;
 mod copy;
+mod local;
 mod program;
 mod sandbox;
 
 use std::path::PathBuf;
 
 use gym_sandbox::docker::DockerConfig;
-use gym_sandbox::{Error, ErrorKind, ExecOptions, Operation, Result, SandboxSpec};
+use gym_sandbox::{Error, ExecOptions, Operation, Result, SandboxSpec};
 
-use super::args::{Args, BenchArgs, CommandArgs, ComposeArgs, ExecArgs, GlobalArgs, ProviderArg, RunArgs};
+use super::args::{
+    self, Args, BenchArgs, CommandArgs, ComposeArgs, ExecArgs, GlobalArgs, ProviderArg, RunArgs,
+};
 use super::output::Format;
 use super::session::Afterwards;
 use super::units::Variable;
@@ -41,16 +44,28 @@ pub(super) enum Action {
     Doctor(DoctorRequest),
     /// Measure.
     Bench(BenchRequest),
+    /// Print a script for a shell.
+    Completions(Vec<u8>),
 }
 
 /// One command in a sandbox of its own.
 #[derive(Debug)]
 pub(super) struct RunRequest {
+    pub(super) backend: Backend,
     pub(super) sandbox: SandboxRequest,
     pub(super) program: ProgramRequest,
     pub(super) downloads: Vec<Download>,
     pub(super) afterwards: Afterwards,
     pub(super) format: Format,
+}
+
+/// What runs a sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Backend {
+    /// An engine.
+    Docker,
+    /// This machine, without isolation.
+    Local,
 }
 
 /// A sandbox that stays.
@@ -157,21 +172,23 @@ pub(super) enum Effort {
 /// Makes the request.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidArgument`] or [`ErrorKind::Unsupported`] naming the option.
+/// [`ErrorKind::InvalidArgument`](gym_sandbox::ErrorKind::InvalidArgument) or
+/// [`ErrorKind::Unsupported`](gym_sandbox::ErrorKind::Unsupported) naming the option.
 pub(super) fn resolve(args: Args) -> Result<Action> {
     let Args { global, command } = args;
-    if matches!(global.provider, ProviderArg::Local) {
-        return Err(missing(
-            "--provider local needs the local provider",
-            "use `--provider docker`",
-        ));
+    let backend = match global.provider {
+        ProviderArg::Docker => Backend::Docker,
+        ProviderArg::Local => Backend::Local,
+    };
+    if backend == Backend::Local {
+        local::check(&global, &command)?;
     }
     let config = engine_config(&global);
     let format = if global.json { Format::Json } else { Format::Text };
     Ok(match command {
-        CommandArgs::Run(args) => Action::Run(Box::new(run_request(*args, config, format)?)),
+        CommandArgs::Run(args) => Action::Run(Box::new(run_request(*args, backend, config, format)?)),
         CommandArgs::Create(args) => {
-            let sandbox = sandbox::request(*args, config)?;
+            let sandbox = sandbox::request(*args, backend, config)?;
             Action::Create(Box::new(CreateRequest { sandbox, format }))
         }
         CommandArgs::Exec(args) => Action::Exec(Box::new(exec_request(args, config, format)?)),
@@ -191,6 +208,7 @@ pub(super) fn resolve(args: Args) -> Result<Action> {
         CommandArgs::Compose(ComposeArgs::Config(args)) => {
             Action::ComposeConfig(Box::new(compose::request(*args, format)?))
         }
+        CommandArgs::Completions(args) => Action::Completions(args::completions(&args)),
         CommandArgs::Doctor => Action::Doctor(DoctorRequest { config, format }),
         CommandArgs::Bench(BenchArgs {
             rows,
@@ -217,15 +235,21 @@ fn engine_config(global: &GlobalArgs) -> DockerConfig {
     config
 }
 
-fn run_request(args: RunArgs, mut config: DockerConfig, format: Format) -> Result<RunRequest> {
+fn run_request(
+    args: RunArgs,
+    backend: Backend,
+    mut config: DockerConfig,
+    format: Format,
+) -> Result<RunRequest> {
     config.exec.exec_path = program::exec_path(&args.program);
     let download = |transfer: super::units::Transfer| Download {
         remote: transfer.source,
         local: transfer.target.into(),
     };
     Ok(RunRequest {
+        backend,
         program: program::request(args.program),
-        sandbox: sandbox::request(args.sandbox, config)?,
+        sandbox: sandbox::request(args.sandbox, backend, config)?,
         downloads: args.download.into_iter().map(download).collect(),
         afterwards: if args.keep {
             Afterwards::Keep
@@ -280,15 +304,6 @@ fn value_of(variable: &Variable) -> Result<Option<String>> {
             ),
         )),
     }
-}
-
-fn missing(what: &str, instead: &'static str) -> Error {
-    Error::new(
-        ErrorKind::Unsupported,
-        Operation::Configure,
-        format!("{what}, which this build does not have"),
-    )
-    .with_hint(instead)
 }
 
 #[cfg(test)]

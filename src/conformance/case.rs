@@ -45,12 +45,15 @@ pub enum Skip {
     Lacks(Capability),
     /// The context does not bring what the case needs.
     NotGiven(Need),
+    /// The provider does something else on purpose, for this reason: [`Context::with_exemption`].
+    Exempt(&'static str),
 }
 
 impl fmt::Display for Skip {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Lacks(capability) => write!(f, "the provider has no {capability}"),
+            Self::Exempt(reason) => f.write_str(reason),
             Self::NotGiven(Need::Image) => f.write_str("the context names no image"),
             Self::NotGiven(Need::User) => f.write_str("the context names no second user"),
             Self::NotGiven(Need::Server) => f.write_str("the context names no server"),
@@ -90,6 +93,9 @@ impl Case {
         let lacks = |capability| {
             (!capabilities(&**context.provider()).contains(&capability)).then_some(Skip::Lacks(capability))
         };
+        if let Some(reason) = context.exemption(&self.to_string()) {
+            return Some(Skip::Exempt(reason));
+        }
         let need = self.needs?;
         let not_given = |given: bool| (!given).then_some(Skip::NotGiven(need));
         match need {

@@ -31,6 +31,7 @@ pub struct Context {
     user: Option<(String, u32)>,
     server: Option<String>,
     survey: Option<Survey>,
+    exemptions: Vec<(&'static str, &'static str)>,
     deadline: Duration,
     pub(super) settle: Duration,
     marker: Option<String>,
@@ -50,6 +51,7 @@ impl Context {
             user: None,
             server: None,
             survey: None,
+            exemptions: Vec::new(),
             deadline: Duration::from_secs(120),
             settle: SETTLE,
             marker: None,
@@ -75,6 +77,13 @@ impl Context {
     /// carries as metadata, and lists what has it. With it, every case also checks that it leaves nothing.
     pub fn with_survey(mut self, survey: Survey) -> Self {
         self.survey = Some(survey);
+        self
+    }
+
+    /// Leaves a case out, or a theme with all of its cases, with the reason why the provider does something else there
+    /// on purpose. Names are those of [`Case`](super::Case), such as `inspect::limits_are_shown` or `inspect`.
+    pub fn with_exemption(mut self, case_or_theme: &'static str, reason: &'static str) -> Self {
+        self.exemptions.push((case_or_theme, reason));
         self
     }
 
@@ -210,6 +219,19 @@ impl Context {
             .replace("{port}", &port.to_string())
     }
 
+    pub(super) fn exemption(&self, case: &str) -> Option<&'static str> {
+        let theme = case.split("::").next();
+        self.exemptions
+            .iter()
+            .find(|(name, _)| *name == case || Some(*name) == theme)
+            .map(|(_, reason)| *reason)
+    }
+
+    /// The names that exemptions were given for.
+    pub fn exemptions(&self) -> impl Iterator<Item = &'static str> {
+        self.exemptions.iter().map(|(name, _)| *name)
+    }
+
     pub(super) fn has_survey(&self) -> bool {
         self.survey.is_some()
     }
@@ -226,6 +248,7 @@ impl Context {
             user: self.user.clone(),
             server: self.server.clone(),
             survey: self.survey.clone(),
+            exemptions: self.exemptions.clone(),
             deadline: self.deadline,
             settle: self.settle,
             marker: Some(format!("{theme}-{name}-{}", uuid::Uuid::new_v4().simple())),

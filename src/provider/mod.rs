@@ -1,6 +1,7 @@
 //! What a sandbox provider is: the core trait, its optional capabilities, and what every provider shares.
 //! Knows `spec` and `error`; knows no backend.
 
+mod attribution;
 mod capabilities;
 mod check;
 mod config;
@@ -13,8 +14,14 @@ mod policy;
 mod pty;
 mod reaper;
 mod registry;
+mod resolve;
+mod signal;
+mod streams;
 mod traced;
 
+pub use attribution::{
+    Attribution, AttributionEnvironment, log_attribution_once, resolve_attribution, resolve_run_id,
+};
 pub use capabilities::{
     Capability, CapabilitySet, EndpointProvider, ExecSession, InspectProvider, SpawnProvider, capabilities,
 };
@@ -29,6 +36,9 @@ pub use policy::{Namespace, Policy, Violation, policy_error};
 pub use pty::{PtyAttachProvider, PtyProvider, PtySession};
 pub use reaper::{Reaper, ReaperJob};
 pub use registry::{OnExisting, ProviderFactory, create_provider, list_providers, register_provider};
+pub use resolve::{resolve_provider_config, resolve_provider_metadata};
+pub(crate) use signal::signal_name;
+pub(crate) use streams::{Pending, Sink, deliver, feed};
 pub use traced::Traced;
 
 use std::fmt;

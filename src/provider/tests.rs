@@ -1,10 +1,12 @@
 //! Tests of what every provider shares, and the scripted provider that the facade is tested with.
 
+mod attribution;
 mod capabilities;
 mod check;
 mod config;
 mod handle;
 mod registry;
+mod resolve;
 pub(crate) mod scripted;
 mod traced;
 

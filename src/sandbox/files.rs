@@ -19,8 +19,8 @@ impl AsyncSandbox {
     /// Copies a local file or directory into the sandbox.
     ///
     /// A remote path that ends in `/` means "into this directory"; any other path is the target itself. A directory is
-    /// copied as its content. Relative remote paths are relative to the working directory of the spec, else to `/`.
-    /// Missing parents are made. Everything belongs to the sandbox's user and keeps its mode and time; a link that is
+    /// copied as its content. Relative remote paths are relative to the working directory of the spec, else to where
+    /// the sandbox works by itself: `/` of a container, the folder of a local sandbox. Missing parents are made. Everything belongs to the sandbox's user and keeps its mode and time; a link that is
     /// the target is replaced. The whole rule is that of [`FilesProvider`].
     ///
     /// # Errors

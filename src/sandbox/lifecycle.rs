@@ -60,7 +60,7 @@ impl Started {
         options
     }
 
-    /// Makes a remote path absolute (contract D13).
+    /// Puts a relative remote path below the working directory of the spec (contract D13).
     pub(super) fn remote_path(&self, operation: Operation, path: &str) -> Result<String> {
         remote_path(&self.handle, self.workdir.as_deref(), operation, path)
     }
@@ -81,8 +81,11 @@ fn remote_path(
     if path.starts_with('/') {
         return Ok(path.to_owned());
     }
-    let workdir = workdir.unwrap_or("/").trim_end_matches('/');
-    Ok(format!("{workdir}/{path}"))
+    // Without a working directory the provider knows where the sandbox works.
+    Ok(match workdir {
+        Some(workdir) => format!("{}/{path}", workdir.trim_end_matches('/')),
+        None => path.to_owned(),
+    })
 }
 
 impl AsyncSandbox {

@@ -1,7 +1,9 @@
 //! Provider-neutral data: what a sandbox should be, what a command is, what came of it.
 //! No I/O and no async; knows no provider.
 
+mod access;
 mod build;
+pub(crate) mod calendar;
 mod capture;
 mod command;
 pub mod container;
@@ -23,6 +25,7 @@ mod snapshot;
 mod stat;
 mod status;
 
+pub use access::{DirectSandboxConnection, SandboxAccess};
 pub use build::{
     BaseImages, BuildCache, BuildSpec, BuildUlimit, BuildkitOptions, DEFAULT_BUILD_STALL_TIMEOUT, Dockerfile,
 };

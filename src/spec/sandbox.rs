@@ -112,6 +112,14 @@ impl SandboxSpec {
         self
     }
 
+    /// Adds labels where the spec has none of that key: metadata of the spec wins (contract F6).
+    pub fn with_default_metadata(mut self, defaults: &BTreeMap<String, String>) -> Self {
+        for (key, value) in defaults {
+            self.metadata.entry(key.clone()).or_insert_with(|| value.clone());
+        }
+        self
+    }
+
     /// Sets the limits.
     pub fn with_resources(mut self, resources: SandboxResources) -> Self {
         self.resources = resources;

@@ -1,5 +1,6 @@
 //! Contract tests of the spec types. The numbers in the names are those of `docs/contract-coverage.md`.
 
+mod access;
 mod capture;
 mod command;
 mod descriptor;

@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use crate::scan::paths;
 
 /// What each part of the library may name beside itself.
-const LAYERS: [(&str, &[&str]); 11] = [
+const LAYERS: [(&str, &[&str]); 12] = [
     ("error", &["spec"]),
     ("spec", &["error"]),
     ("provider", &["error", "spec"]),
     ("docker", &["error", "spec", "provider"]),
     ("local", &["error", "spec", "provider"]),
     ("sandbox", &["error", "spec", "provider"]),
+    ("testing", &["error", "spec", "provider"]),
     ("conformance", &["error", "spec", "provider", "sandbox"]),
     ("compose", &["error", "spec", "provider", "sandbox"]),
     (
@@ -28,7 +29,7 @@ const LAYERS: [(&str, &[&str]); 11] = [
 const EXCEPTIONS: [(&str, &str); 1] = [("src/provider/registry.rs", "builtin")];
 
 /// Crates that only some files may name: the name, where it is allowed, and why.
-const CRATES: [(&str, &[&str], &str); 8] = [
+const CRATES: [(&str, &[&str], &str); 9] = [
     (
         "bollard",
         &["src/docker/", "src/cli/bench/raw.rs"],
@@ -53,6 +54,11 @@ const CRATES: [(&str, &[&str], &str); 8] = [
     (
         "clap",
         &["src/cli/args.rs", "src/main.rs", "src/cli/mod.rs"],
+        "arguments are plain data below",
+    ),
+    (
+        "clap_complete",
+        &["src/cli/args.rs"],
         "arguments are plain data below",
     ),
     (

@@ -13,6 +13,7 @@ mod cp;
 mod doctor;
 mod files;
 mod kept;
+mod local;
 mod run;
 mod signals;
 mod support;

@@ -23,7 +23,17 @@ async fn the_version_is_data() {
 async fn help_is_data_and_names_every_command() {
     let (code, stdout, stderr) = call(&["--help"]).await;
     assert_eq!((code, stderr.as_str()), (Some(0), ""));
-    for command in ["run", "create", "exec", "cp", "rm", "compose", "doctor", "bench"] {
+    for command in [
+        "run",
+        "create",
+        "exec",
+        "cp",
+        "rm",
+        "compose",
+        "doctor",
+        "bench",
+        "completions",
+    ] {
         assert!(stdout.contains(&format!("\n  {command} ")), "{stdout}");
     }
 }
@@ -174,4 +184,19 @@ async fn an_upload_of_nothing_is_refused_before_a_sandbox_is_made() {
             "error: upload: `/nonexistent/x` does not exist on this machine\n"
         )
     );
+}
+
+#[tokio::test]
+async fn completions_are_data_and_name_every_command() {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let (code, stdout, stderr) = call(&["completions", shell]).await;
+        assert_eq!((code, stderr.as_str()), (Some(0), ""), "{shell}");
+        for word in ["run", "compose", "doctor", "--provider", "--exec-path"] {
+            assert!(
+                stdout.contains(word.trim_start_matches('-')),
+                "{word} is not in the script of {shell}"
+            );
+        }
+    }
+    assert_eq!(call(&["completions", "dos"]).await.0, Some(2));
 }

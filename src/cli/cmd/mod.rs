@@ -1,6 +1,7 @@
 //! One file a command: what it does with the library, once its arguments are resolved.
 
 pub(super) mod bench;
+pub(super) mod completions;
 pub(super) mod compose_config;
 pub(super) mod cp;
 pub(super) mod create;

@@ -1,13 +1,17 @@
 //! `run`: create, upload, run, download, remove.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use gym_sandbox::docker::DockerProvider;
-use gym_sandbox::{AsyncSandbox, Error, ExecOptions, ExecResult, Operation, Result, SandboxId, Value};
+use gym_sandbox::local::{LocalConfig, LocalProvider};
+use gym_sandbox::{
+    AsyncSandbox, Error, ExecOptions, ExecResult, Operation, Result, SandboxId, SandboxProvider, Value,
+};
 
 use crate::cli::exit;
 use crate::cli::output::{self, Format};
-use crate::cli::resolve::{Download, RunRequest, SandboxRequest};
+use crate::cli::resolve::{Backend, Download, RunRequest, SandboxRequest};
 use crate::cli::session::{Afterwards, Outcome, blocking, with_sandbox};
 use crate::cli::stream;
 
@@ -27,6 +31,7 @@ struct Finished {
 /// What kept the command from being run, or its output from being had.
 pub(in crate::cli) async fn run(request: RunRequest) -> Result<u8> {
     let RunRequest {
+        backend,
         sandbox: SandboxRequest {
             config,
             spec,
@@ -40,7 +45,10 @@ pub(in crate::cli) async fn run(request: RunRequest) -> Result<u8> {
     check_sources(&uploads)?;
     let options = options(program)?;
     options.check(Operation::Exec)?;
-    let provider = Arc::new(DockerProvider::new(config)?);
+    let provider: Arc<dyn SandboxProvider> = match backend {
+        Backend::Docker => Arc::new(DockerProvider::new(config)?),
+        Backend::Local => local()?,
+    };
     let ports = spec.ports().clone();
     let sandbox = AsyncSandbox::owning(provider).with_spec(spec);
     let outcome = with_sandbox(sandbox, afterwards, async |sandbox| {
@@ -66,6 +74,15 @@ pub(in crate::cli) async fn run(request: RunRequest) -> Result<u8> {
         }
         (download, code) => download.map(|()| code),
     }
+}
+
+/// This machine. The provider itself warns that it does not isolate. Where there is no bash, lines are for sh.
+fn local() -> Result<Arc<dyn SandboxProvider>> {
+    let mut config = LocalConfig::default();
+    if !Path::new(&config.shell).exists() {
+        config = config.with_shell("/bin/sh");
+    }
+    Ok(Arc::new(LocalProvider::new(config)?))
 }
 
 /// What a run says beside the command's result.

@@ -6,9 +6,13 @@ use gym_sandbox::{Error, Operation, Result, SandboxResources, SandboxSpec};
 
 use super::super::args::{PresetArg, PullArg, SandboxArgs};
 use super::super::units::{ByteSize, Transfer};
-use super::{SandboxRequest, Upload, variables};
+use super::{Backend, SandboxRequest, Upload, variables};
 
-pub(super) fn request(args: SandboxArgs, mut config: DockerConfig) -> Result<SandboxRequest> {
+pub(super) fn request(
+    args: SandboxArgs,
+    backend: Backend,
+    mut config: DockerConfig,
+) -> Result<SandboxRequest> {
     create_config(&args, &mut config.create);
     let upload = |transfer: Transfer| Upload {
         local: transfer.source.into(),
@@ -16,7 +20,7 @@ pub(super) fn request(args: SandboxArgs, mut config: DockerConfig) -> Result<San
     };
     Ok(SandboxRequest {
         config,
-        spec: spec(&args)?,
+        spec: spec(&args, backend)?,
         uploads: args.upload.into_iter().map(upload).collect(),
     })
 }
@@ -39,11 +43,16 @@ fn create_config(args: &SandboxArgs, config: &mut CreateConfig) {
     }
 }
 
-fn spec(args: &SandboxArgs) -> Result<SandboxSpec> {
-    let image = args.image.as_deref().ok_or_else(|| {
-        Error::invalid(Operation::Configure, "no image is given").with_hint("name one with `--image REF`")
-    })?;
-    let mut spec = SandboxSpec::new(image)
+fn spec(args: &SandboxArgs, backend: Backend) -> Result<SandboxSpec> {
+    let spec = match (&args.image, backend) {
+        (Some(image), _) => SandboxSpec::new(image),
+        (None, Backend::Local) => SandboxSpec::default(),
+        (None, Backend::Docker) => {
+            return Err(Error::invalid(Operation::Configure, "no image is given")
+                .with_hint("name one with `--image REF`"));
+        }
+    };
+    let mut spec = spec
         .with_ports(args.port.iter().copied())?
         .with_resources(resources(args.cpus, args.memory)?);
     if let Some(workdir) = &args.workdir {

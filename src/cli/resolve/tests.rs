@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::super::args::parse_from;
 use gym_sandbox::PullPolicy;
 use gym_sandbox::docker::{ExecPathPolicy, Preset};
-use gym_sandbox::{Command, ExecTimeout, SandboxResources};
+use gym_sandbox::{Command, ErrorKind, ExecTimeout, SandboxResources};
 
 use super::*;
 
@@ -120,14 +120,30 @@ fn every_option_of_a_run_arrives() {
 }
 
 #[test]
-fn what_this_build_lacks_is_refused_by_name() {
-    {
-        let (arguments, name) = (&["--provider", "local", "doctor"][..], "--provider local");
-        let error = typed(arguments).unwrap_err();
+fn what_the_local_provider_lacks_is_refused_by_name() {
+    let local = ["--provider", "local"];
+    for (arguments, name) in [
+        (&["doctor"][..], "`doctor`"),
+        (&["create", "--image", "i"], "`create`"),
+        (&["exec", "id", "--", "x"], "`exec`"),
+        (&["rm", "id"], "`rm`"),
+        (&["run", "--image", "i", "--", "x"], "--image"),
+        (&["run", "--memory", "64m", "--", "x"], "--memory"),
+        (&["run", "--user", "nobody", "--", "x"], "--user"),
+        (&["run", "--keep", "--", "x"], "--keep"),
+        (&["run", "--host", "unix:///x", "--", "x"], "--host"),
+    ] {
+        let error = typed(&[&local, arguments].concat()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported);
         assert!(error.to_string().contains(name), "{error}");
         assert!(error.hint().is_some());
     }
+    let request = run(&[&local[..], &["run", "--workdir", "/w", "--env", "A=1", "--", "x"]].concat());
+    assert_eq!(request.backend, Backend::Local);
+    assert_eq!(
+        (request.sandbox.spec.image(), request.sandbox.spec.workdir()),
+        (None, Some("/w"))
+    );
 }
 
 #[test]

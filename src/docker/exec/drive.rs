@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use bollard::models::ExecInspectResponse;
 use futures::StreamExt;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::Instant;
 
+use crate::provider::feed;
 use crate::spec::Stdin;
 
 use super::super::failure::{EngineFailure, QUICK, call};
 use super::classify;
 use super::output::{Outputs, Pending, deliver};
-use super::start::{ExecCall, Input, Running};
+use super::start::{ExecCall, Running};
 
 /// When the engine is first asked whether a command whose output is open has ended, and how rarely at last. Most
 /// commands end their output before the first look.
@@ -292,39 +292,6 @@ pub(in crate::docker) async fn look_for_exit(exec: &ExecCall) -> ExitLook {
 
 async fn look(exec: &ExecCall) -> Result<ExecInspectResponse, EngineFailure> {
     call(QUICK, exec.client.inspect_exec(&exec.exec_id)).await
-}
-
-/// Writes the input and half-closes it, so that the command sees its end (bugs B03). A command that does not read all
-/// of it is no error.
-async fn feed(stdin: Stdin, input: Option<Input>) -> io::Result<()> {
-    let Some(mut input) = input else { return Ok(()) };
-    match stdin {
-        Stdin::Empty => {}
-        Stdin::Bytes(bytes) => {
-            if input.write_all(&bytes).await.is_err() {
-                return Ok(());
-            }
-        }
-        Stdin::Reader(mut reader) => {
-            let mut buffer = vec![0; 64 * 1024];
-            loop {
-                let read = match reader.read(&mut buffer).await {
-                    Ok(0) => break,
-                    Ok(read) => read,
-                    Err(error) => {
-                        // The command sees the end of its input before the call fails.
-                        let _closed = input.shutdown().await;
-                        return Err(error);
-                    }
-                };
-                if input.write_all(&buffer[..read]).await.is_err() || input.flush().await.is_err() {
-                    return Ok(());
-                }
-            }
-        }
-    }
-    let _closed = input.shutdown().await;
-    Ok(())
 }
 
 async fn sleep_until(deadline: Option<Instant>) {

@@ -31,10 +31,10 @@ use output::Outputs;
 use session::{DockerExec, Outcome};
 use start::Running;
 
+pub(super) use crate::provider::signal_name;
 pub(super) use drive::{ExitLook, exit_of, look_for_exit};
 pub(super) use guard::{KillGuard, KillTarget};
 pub(super) use kill::signal_group;
-pub(super) use session::signal_name;
 pub(super) use start::{ExecCall, Input, Output, Refusal, start};
 
 /// The variable that marks the processes of one command; the only difference between the environment of a command and

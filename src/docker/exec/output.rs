@@ -1,20 +1,13 @@
 //! Where the two output streams of a command go: kept up to a cap, or handed to a reader who took the stream.
 
-use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bollard::container::LogOutput;
-use bytes::Bytes;
-use futures::{StreamExt, stream};
-use tokio::io::AsyncRead;
-use tokio::sync::mpsc;
-use tokio_util::io::StreamReader;
 use tokio_util::sync::CancellationToken;
 
-use crate::spec::{Capture, CapturedOutput};
+use crate::spec::CapturedOutput;
 
-/// Chunks that may wait for the reader of a taken stream; then the command waits, too.
-const CHUNKS: usize = 16;
+pub(in crate::docker) use crate::provider::{Pending, Sink, deliver};
 
 /// How much is kept of what the engine says of a command that never started.
 const ENGINE_TEXT_BYTES: usize = 16 * 1024;
@@ -39,12 +32,6 @@ enum Speaker {
     Unknown,
     /// The engine: these are its words.
     Engine(Vec<u8>),
-}
-
-/// A chunk that must wait until the reader of a taken stream has room.
-pub(in crate::docker) struct Pending {
-    reader: mpsc::Sender<Bytes>,
-    chunk: Bytes,
 }
 
 impl Outputs {
@@ -116,99 +103,9 @@ impl Outputs {
     }
 }
 
-/// Hands a waiting chunk over. Dropping the future keeps it waiting. A reader that is gone loses its output; the
-/// command goes on. So does one that has no room when there is a hurry.
-pub(in crate::docker) async fn deliver(pending: &mut Option<Pending>, hurry: &CancellationToken) {
-    let Some(waiting) = pending.as_ref() else {
-        return std::future::pending().await;
-    };
-    let room = tokio::select! {
-        biased;
-        room = waiting.reader.clone().reserve_owned() => room.ok(),
-        () = hurry.cancelled() => None,
-    };
-    if let (Some(waiting), Some(room)) = (pending.take(), room) {
-        room.send(waiting.chunk);
-    }
-}
-
-/// The destination of one stream. Clones share it.
-#[derive(Debug, Clone)]
-pub(in crate::docker) struct Sink(Arc<Mutex<State>>);
-
-#[derive(Debug)]
-enum State {
-    Kept(Capture),
-    Taken(mpsc::Sender<Bytes>),
-    Finished(CapturedOutput),
-}
-
-impl Sink {
-    fn new(cap_bytes: usize) -> Self {
-        Self(Arc::new(Mutex::new(State::Kept(Capture::new(cap_bytes)))))
-    }
-
-    pub(in crate::docker) fn push(&self, chunk: Bytes) -> Option<Pending> {
-        match &mut *self.state() {
-            State::Kept(capture) => {
-                capture.push(&chunk);
-                None
-            }
-            State::Taken(reader) => Some(Pending {
-                reader: reader.clone(),
-                chunk,
-            }),
-            State::Finished(_) => None,
-        }
-    }
-
-    /// Hands the stream to a reader, which first gets what was kept until now. None when it was taken before.
-    pub(in crate::docker) fn take(&self) -> Option<Box<dyn AsyncRead + Send + Unpin>> {
-        let mut state = self.state();
-        let (kept, rest) = match &*state {
-            State::Taken(_) => return None,
-            State::Kept(_) => {
-                let (sender, receiver) = mpsc::channel(CHUNKS);
-                let State::Kept(capture) = std::mem::replace(&mut *state, State::Taken(sender)) else {
-                    return None;
-                };
-                (capture.finish(), Some(receiver))
-            }
-            State::Finished(kept) => {
-                let kept = kept.clone();
-                *state = State::Finished(CapturedOutput::default());
-                (kept, None)
-            }
-        };
-        let first = stream::iter([kept.head().clone(), kept.tail().clone()].map(Ok::<_, io::Error>));
-        let then = stream::unfold(rest, |receiver| async {
-            let mut receiver = receiver?;
-            let chunk = receiver.recv().await?;
-            Some((Ok(chunk), Some(receiver)))
-        });
-        Some(Box::new(StreamReader::new(Box::pin(first.chain(then)))))
-    }
-
-    fn finish(&self) -> CapturedOutput {
-        let mut state = self.state();
-        let finished = match std::mem::replace(&mut *state, State::Finished(CapturedOutput::default())) {
-            State::Kept(capture) => capture.finish(),
-            // Dropping the sender is the end of the stream for its reader.
-            State::Taken(_) => CapturedOutput::default(),
-            State::Finished(kept) => kept,
-        };
-        *state = State::Finished(finished.clone());
-        finished
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        // Every change of the state is one assignment, so a panic can't have left half of one.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
     use tokio::io::AsyncReadExt;
 
     use super::*;

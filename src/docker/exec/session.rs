@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
 use crate::error::{Error, ErrorKind, Operation, Result};
-use crate::provider::{ExecSession, SandboxHandle, SpawnProvider};
+use crate::provider::{ExecSession, SandboxHandle, SpawnProvider, signal_name};
 use crate::spec::{ExecOptions, ExecPath, ExecReason, ExecResult, SandboxId, StartProblem};
 
 use super::super::{DockerProvider, DockerRaw, PROVIDER};
@@ -206,21 +206,6 @@ fn was_hit_while_starting(result: &ExecResult) -> bool {
     result.reason == Some(ExecReason::Start(StartProblem::Other))
 }
 
-/// The signals that every `kill` knows by name, without `SIG`.
-const SIGNALS: [&str; 19] = [
-    "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE",
-    "ALRM", "TERM", "CONT", "STOP", "TSTP", "WINCH",
-];
-
-pub(in crate::docker) fn signal_name(name: &str, operation: Operation) -> Result<&'static str> {
-    let upper = name.to_ascii_uppercase();
-    let short = upper.strip_prefix("SIG").unwrap_or(&upper);
-    SIGNALS.into_iter().find(|&known| known == short).ok_or_else(|| {
-        Error::invalid(operation, format!("`{}` is not a signal", name.escape_debug()))
-            .with_hint(format!("signals are {}", SIGNALS.join(", ")))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -237,18 +222,5 @@ mod tests {
             assert_eq!(was_hit_while_starting(&failed), expected, "{problem:?}");
         }
         assert!(!was_hit_while_starting(&ExecResult::new(126, ExecPath::Engine)));
-    }
-
-    #[test]
-    fn signals_go_by_name_with_or_without_their_prefix() {
-        assert_eq!(signal_name("TERM", Operation::Spawn).unwrap(), "TERM");
-        assert_eq!(signal_name("sigint", Operation::Spawn).unwrap(), "INT");
-        for name in ["", "SIG", "15", "NOPE", "TERM; rm -rf /"] {
-            assert_eq!(
-                signal_name(name, Operation::Spawn).unwrap_err().kind(),
-                ErrorKind::InvalidArgument,
-                "{name}"
-            );
-        }
     }
 }
