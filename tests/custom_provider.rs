@@ -1,8 +1,6 @@
 //! The provider of `examples/custom_provider`, made by its name in a process of its own: what is registered here holds
 //! for the whole process. The conformance suite runs over it in `tests/conformance.rs`.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 #[path = "../examples/custom_provider/metered.rs"]
 mod metered;
 

@@ -116,7 +116,8 @@ async fn o01_a_dropped_create_leaves_no_folder() {
     let root = tempfile::tempdir().unwrap();
     let provider = below(&root);
     for _ in 0..20 {
-        let create = provider.create(&SandboxSpec::default());
+        let spec = SandboxSpec::default();
+        let create = provider.create(&spec);
         if let Ok(made) = tokio::time::timeout(Duration::ZERO, create).await {
             provider.close(&made.unwrap()).await.unwrap();
         }

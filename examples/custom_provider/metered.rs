@@ -16,17 +16,17 @@ use gym_sandbox::{
 };
 
 /// The name under which it is registered.
-pub const NAME: &str = "metered";
+pub(crate) const NAME: &str = "metered";
 
 /// Another provider whose commands are metered.
-pub struct Metered {
+pub(crate) struct Metered {
     inner: Arc<dyn SandboxProvider>,
     milliseconds: AtomicU64,
 }
 
 impl Metered {
     /// Wraps a provider.
-    pub fn new(inner: Arc<dyn SandboxProvider>) -> Self {
+    pub(crate) fn new(inner: Arc<dyn SandboxProvider>) -> Self {
         Self {
             inner,
             milliseconds: AtomicU64::new(0),
@@ -34,7 +34,7 @@ impl Metered {
     }
 
     /// How long all commands took together.
-    pub fn used(&self) -> Duration {
+    pub(crate) fn used(&self) -> Duration {
         Duration::from_millis(self.milliseconds.load(Ordering::Relaxed))
     }
 
@@ -42,7 +42,7 @@ impl Metered {
     ///
     /// # Errors
     /// The name is taken.
-    pub fn register() -> Result<()> {
+    pub(crate) fn register() -> Result<()> {
         let factory: ProviderFactory = Arc::new(|settings| {
             let inner = ConfigBlock::from_value(&Value::Object(settings.clone()))?;
             let inner = create_provider(&serde_json::json!({ inner.provider(): inner.settings() }))?;
@@ -50,11 +50,11 @@ impl Metered {
         });
         register_provider(NAME, factory, OnExisting::Refuse)
     }
+}
 
-    /// The handle of the wrapped provider, which is what ours keeps.
-    fn inner<'a>(&self, handle: &'a SandboxHandle, operation: Operation) -> Result<&'a SandboxHandle> {
-        handle.raw_for::<SandboxHandle>(NAME, operation)
-    }
+/// The handle of the wrapped provider, which is what ours keeps.
+fn inner(handle: &SandboxHandle, operation: Operation) -> Result<&SandboxHandle> {
+    handle.raw_for::<SandboxHandle>(NAME, operation)
 }
 
 #[async_trait]
@@ -71,7 +71,7 @@ impl SandboxProvider for Metered {
     }
 
     async fn exec(&self, handle: &SandboxHandle, options: ExecOptions) -> Result<ExecResult> {
-        let handle = self.inner(handle, Operation::Exec)?;
+        let handle = inner(handle, Operation::Exec)?;
         let result = self.inner.exec(handle, options).await?;
         let took = u64::try_from(result.duration.as_millis()).unwrap_or(u64::MAX);
         self.milliseconds.fetch_add(took, Ordering::Relaxed);
@@ -79,21 +79,21 @@ impl SandboxProvider for Metered {
     }
 
     async fn upload_file(&self, handle: &SandboxHandle, local: &Path, remote: &str) -> Result<()> {
-        let handle = self.inner(handle, Operation::Upload)?;
+        let handle = inner(handle, Operation::Upload)?;
         self.inner.upload_file(handle, local, remote).await
     }
 
     async fn download_file(&self, handle: &SandboxHandle, remote: &str, local: &Path) -> Result<()> {
-        let handle = self.inner(handle, Operation::Download)?;
+        let handle = inner(handle, Operation::Download)?;
         self.inner.download_file(handle, remote, local).await
     }
 
     async fn status(&self, handle: &SandboxHandle) -> Result<SandboxStatus> {
-        self.inner.status(self.inner(handle, Operation::Status)?).await
+        self.inner.status(inner(handle, Operation::Status)?).await
     }
 
     async fn close(&self, handle: &SandboxHandle) -> Result<()> {
-        self.inner.close(self.inner(handle, Operation::Close)?).await
+        self.inner.close(inner(handle, Operation::Close)?).await
     }
 
     async fn aclose(&self) -> Result<()> {
@@ -109,7 +109,7 @@ impl SandboxProvider for Metered {
 #[async_trait]
 impl InspectProvider for Metered {
     async fn inspect(&self, handle: &SandboxHandle) -> Result<SandboxDetail> {
-        let handle = self.inner(handle, Operation::Inspect)?;
+        let handle = inner(handle, Operation::Inspect)?;
         let Some(inspect) = self.inner.as_inspect() else {
             return Err(gym_sandbox::Error::unsupported(
                 Operation::Inspect,

@@ -118,7 +118,10 @@ fn d29_where_it_is_allowed_calls_work_everywhere() {
 fn v01_a_sandbox_is_dropped_in_a_runtime_without_a_panic() {
     let (provider, sandbox) = pair();
     sandbox.start().unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     let watched = Arc::clone(&provider);
     runtime.block_on(async move {
         drop(sandbox);

@@ -94,8 +94,8 @@ impl Rooted {
         }
     }
 
-    fn files(&self) -> Result<&dyn FilesProvider> {
-        Ok(self.inner.as_files().expect("offered only where it is there"))
+    fn files(&self) -> &dyn FilesProvider {
+        self.inner.as_files().expect("offered only where it is there")
     }
 }
 
@@ -116,12 +116,11 @@ impl SandboxProvider for Rooted {
             None => spec.clone(),
         };
         let handle = self.inner.create(&spec).await?;
-        let root = match own {
-            Some((root, _)) => root,
-            None => {
-                let result = self.inner.exec(&handle, ExecOptions::new("pwd")).await?;
-                PathBuf::from(result.stdout().unwrap_or_default().trim_end())
-            }
+        let root = if let Some((root, _)) = own {
+            root
+        } else {
+            let result = self.inner.exec(&handle, ExecOptions::new("pwd")).await?;
+            PathBuf::from(result.stdout().unwrap_or_default().trim_end())
         };
         std::fs::create_dir_all(root.join("tmp")).expect("a folder can be made");
         let root = root.canonicalize().expect("a folder that was made is there");
@@ -200,7 +199,7 @@ impl FilesProvider for Rooted {
         remote: &str,
         options: &UploadOptions,
     ) -> Result<TransferProgress> {
-        self.files()?
+        self.files()
             .upload(handle, source, &self.remote(handle, remote), options)
             .await
     }
@@ -212,21 +211,21 @@ impl FilesProvider for Rooted {
         target: DownloadTarget<'_>,
         options: &DownloadOptions,
     ) -> Result<TransferProgress> {
-        self.files()?
+        self.files()
             .download(handle, &self.remote(handle, remote), target, options)
             .await
     }
 
     async fn stat(&self, handle: &SandboxHandle, remote: &str) -> Result<Option<FileStat>> {
-        self.files()?.stat(handle, &self.remote(handle, remote)).await
+        self.files().stat(handle, &self.remote(handle, remote)).await
     }
 
     async fn list(&self, handle: &SandboxHandle, remote: &str) -> Result<Vec<FileEntry>> {
-        self.files()?.list(handle, &self.remote(handle, remote)).await
+        self.files().list(handle, &self.remote(handle, remote)).await
     }
 
     async fn remove(&self, handle: &SandboxHandle, remote: &str, mode: RemoveMode) -> Result<bool> {
-        self.files()?
+        self.files()
             .remove(handle, &self.remote(handle, remote), mode)
             .await
     }
@@ -237,7 +236,7 @@ impl FilesProvider for Rooted {
         remote: &str,
         options: &UploadOptions,
     ) -> Result<()> {
-        self.files()?
+        self.files()
             .make_directory(handle, &self.remote(handle, remote), options)
             .await
     }
