@@ -3,6 +3,7 @@
 
 mod files;
 mod lifecycle;
+mod pause;
 mod runner;
 mod scope;
 

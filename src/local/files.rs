@@ -16,7 +16,7 @@ use crate::spec::{
 
 use super::place::{LastLink, find, of_path, problem_of};
 use super::process::blocking;
-use super::{LocalProvider, living, transfer};
+use super::{LocalProvider, download, living, transfer};
 
 const OPERATION: Operation = Operation::Files;
 
@@ -39,7 +39,7 @@ impl FilesProvider for LocalProvider {
         target: DownloadTarget<'_>,
         options: &DownloadOptions,
     ) -> Result<TransferProgress> {
-        transfer::download(living(handle, Operation::Download)?, remote, target, options).await
+        download::download(living(handle, Operation::Download)?, remote, target, options).await
     }
 
     async fn stat(&self, handle: &SandboxHandle, remote: &str) -> Result<Option<FileStat>> {

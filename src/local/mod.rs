@@ -4,6 +4,7 @@
 mod config;
 mod copy;
 mod create;
+mod download;
 mod drive;
 mod exec;
 mod files;

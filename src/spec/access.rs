@@ -2,16 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Mapping;
+use super::SandboxDescriptor;
 
 /// A connection to a sandbox by the provider that made it (contract 1.6).
 ///
-/// Unknown fields are refused, also when it is read.
+/// Unknown fields are refused, but for those of the descriptor, which are its provider's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DirectSandboxConnection {
     kind: Direct,
-    descriptor: Mapping,
+    descriptor: SandboxDescriptor,
     provider_config_ref: String,
 }
 
@@ -25,7 +25,7 @@ enum Direct {
 impl DirectSandboxConnection {
     /// Makes one from the descriptor of a sandbox and the name of the configuration block of its provider, see
     /// [`resolve_provider_config`](crate::provider::resolve_provider_config).
-    pub fn new(descriptor: Mapping, provider_config_ref: impl Into<String>) -> Self {
+    pub fn new(descriptor: SandboxDescriptor, provider_config_ref: impl Into<String>) -> Self {
         Self {
             kind: Direct::Direct,
             descriptor,
@@ -34,7 +34,7 @@ impl DirectSandboxConnection {
     }
 
     /// What the provider needs to find the sandbox.
-    pub fn descriptor(&self) -> &Mapping {
+    pub fn descriptor(&self) -> &SandboxDescriptor {
         &self.descriptor
     }
 
@@ -48,6 +48,19 @@ impl DirectSandboxConnection {
 ///
 /// The owner keeps the sandbox: it stops it. A borrower connects, works and disconnects; disconnecting leaves the
 /// sandbox as it is.
+///
+/// ```no_run
+/// use gym_sandbox::provider::{create_provider, resolve_provider_config};
+/// use gym_sandbox::{AsyncSandbox, ConnectOptions, ExecOptions, Mapping, SandboxAccess};
+/// # async fn example(access: SandboxAccess, configs: Mapping) -> gym_sandbox::Result<()> {
+/// let connection = access.connection();
+/// let config = resolve_provider_config(&connection.provider_config_ref().into(), Some(&configs))?;
+/// let options = ConnectOptions::new().with_owned_provider();
+/// let sandbox = AsyncSandbox::connect_with(create_provider(&config)?, connection.descriptor(), &options).await?;
+/// sandbox.exec_with(ExecOptions::new("make test").with_cwd(access.workdir())).await?;
+/// sandbox.disconnect().await
+/// # }
+/// ```
 ///
 /// ```
 /// # fn main() -> Result<(), serde_json::Error> {

@@ -15,6 +15,8 @@ pub(super) fn check(global: &GlobalArgs, command: &CommandArgs) -> Result<()> {
         CommandArgs::Create(_) => Err(unsupported("`create`")),
         CommandArgs::Exec(_) => Err(unsupported("`exec`")),
         CommandArgs::Cp(_) => Err(unsupported("`cp`")),
+        CommandArgs::Pause(_) => Err(unsupported("`pause`")),
+        CommandArgs::Resume(_) => Err(unsupported("`resume`")),
         CommandArgs::Rm(_) => Err(unsupported("`rm`")),
         CommandArgs::Doctor => Err(unsupported("`doctor`")),
         CommandArgs::Bench(_) => Err(unsupported("`bench`")),

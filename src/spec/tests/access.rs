@@ -1,11 +1,14 @@
 use serde_json::json;
 
-use crate::spec::{DirectSandboxConnection, SandboxAccess};
+use crate::spec::{DirectSandboxConnection, SandboxAccess, SandboxDescriptor};
 
 #[test]
 fn d36_the_fields_of_an_access() {
     let descriptor = json!({"sandbox_id": "a", "ports": [80]});
-    let connection = DirectSandboxConnection::new(descriptor.as_object().unwrap().clone(), "docker");
+    let connection = DirectSandboxConnection::new(
+        SandboxDescriptor::from_value(descriptor.clone()).unwrap(),
+        "docker",
+    );
     let access = SandboxAccess::new(connection, "/work");
     let written = json!({
         "connection": {"kind": "direct", "descriptor": descriptor, "provider_config_ref": "docker"},
@@ -14,13 +17,13 @@ fn d36_the_fields_of_an_access() {
     assert_eq!(json!(access), written);
     assert_eq!(serde_json::from_value::<SandboxAccess>(written).unwrap(), access);
     assert_eq!(access.connection().provider_config_ref(), "docker");
-    assert_eq!(access.connection().descriptor()["sandbox_id"], "a");
+    assert_eq!(access.connection().descriptor().sandbox_id.as_str(), "a");
 }
 
 #[test]
 fn an_access_has_all_of_its_fields_and_no_other() {
     let good = json!({
-        "connection": {"kind": "direct", "descriptor": {}, "provider_config_ref": "docker"},
+        "connection": {"kind": "direct", "descriptor": {"sandbox_id": "a"}, "provider_config_ref": "docker"},
         "workdir": "/work",
     });
     serde_json::from_value::<SandboxAccess>(good.clone()).unwrap();
