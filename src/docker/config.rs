@@ -261,10 +261,7 @@ const SECTIONS: [(&str, &[&str]); 5] = [
 ];
 
 impl DockerConfig {
-    /// A named configuration block, `docker`, with the settings written out, as YAML (contract F7). They are the
-    /// defaults, but for a readiness probe, which is off by default. For
-    /// [`config_from_yaml`](crate::provider::config_from_yaml) and
-    /// [`resolve_provider_config`](crate::provider::resolve_provider_config).
+    /// A named block, `docker`, with the settings written out as YAML: the defaults, and a probe (contract F7).
     pub const SHIPPED_BLOCK: &str = include_str!("block.yaml");
 
     /// Reads the settings of a configuration block.
