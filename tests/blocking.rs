@@ -15,8 +15,9 @@ const ONLY_ASYNC: [(&str, &str); 3] = [
     ("download_writer", "writers are asynchronous"),
 ];
 
-/// Files whose methods are only asynchronous: the synchronous facade of the reference has none of them (contract 1.4).
-const ONLY_ASYNC_FILES: [&str; 1] = ["connect.rs"];
+/// Files whose methods are only asynchronous: the synchronous facade of the reference has none of `connect.rs`
+/// (contract 1.4), and a fork is many asynchronous sandboxes.
+const ONLY_ASYNC_FILES: [&str; 2] = ["connect.rs", "fork.rs"];
 
 /// Methods that only the synchronous facade has.
 const ONLY_SYNC: [&str; 2] = ["allow_in_runtime", "with_operation_timeout"];
