@@ -21,6 +21,16 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A filler that is older than this was left behind: filling takes a fraction of a second.
 const STALE: Duration = Duration::from_secs(20);
 
+/// The age at which a lock is one that was left behind. Tests don't wait so long.
+pub(super) fn stale_after() -> Duration {
+    #[cfg(test)]
+    return super::tests::STALE_AFTER
+        .with(std::cell::Cell::get)
+        .unwrap_or(STALE);
+    #[cfg(not(test))]
+    STALE
+}
+
 const PUT: Duration = Duration::from_secs(30);
 
 impl DockerProvider {
@@ -48,6 +58,21 @@ impl DockerProvider {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(Duration::from_millis(200));
         }
+    }
+
+    /// Says whether the program's folder is one. A link there would have led the mount to another place, over what the
+    /// image has.
+    pub(super) async fn agent_has_its_place(&self, container: &str) -> Result<bool, EngineFailure> {
+        let engine = self.reach().await?;
+        let options = ContainerArchiveInfoOptionsBuilder::new()
+            .path(program::FOLDER)
+            .build();
+        let stat = call(
+            QUICK,
+            engine.client.get_container_archive_info(container, Some(options)),
+        )
+        .await?;
+        Ok(stat.link_target.is_empty())
     }
 
     /// Compares the size: a filling that was interrupted leaves a shorter file. What is in it proves the agent's hello.
@@ -146,7 +171,7 @@ impl DockerProvider {
             let created: EngineTime = created.parse().ok()?;
             Some(engine.engine_now().since(created))
         });
-        if age.is_some_and(|age| age > STALE)
+        if age.is_some_and(|age| age > stale_after())
             && let Some(container_id) = inspected.id
         {
             tracing::debug!(%container_id, "removing what an interrupted filling has left");

@@ -12,6 +12,10 @@ pub(super) const FOLDER: &str = "/.gym-sandbox";
 /// Where the program is in a sandbox.
 pub(super) const PROGRAM: &str = "/.gym-sandbox/agent";
 
+/// How the names of the volumes of all builds begin, and those of the locks.
+const VOLUME: &str = "gym-sandbox-agent-";
+pub(super) const FILLER: &str = "gym-sandbox-agent-fill-";
+
 /// The program's name in the volume.
 const NAME: &str = "agent";
 
@@ -41,7 +45,19 @@ fn canonical(architecture: &str) -> &str {
 
 /// The volume with this very program. Another build has another one.
 pub(super) fn volume() -> String {
-    format!("gym-sandbox-agent-{FINGERPRINT}{}", suffix())
+    format!("{VOLUME}{FINGERPRINT}{}", suffix())
+}
+
+/// Says whether a volume is the agent's, of another build than this. The names of the tests' own are left alone, which
+/// have something behind the hash.
+#[cfg_attr(not(test), allow(dead_code, reason = "the sweep will call it"))]
+pub(super) fn is_volume_of_another_build(name: &str) -> bool {
+    let Some(hash) = name.strip_prefix(VOLUME) else {
+        return false;
+    };
+    hash.len() == FINGERPRINT.len()
+        && hash.bytes().all(|byte| byte.is_ascii_hexdigit())
+        && hash != FINGERPRINT
 }
 
 /// Tests damage volumes of their own.
@@ -54,7 +70,7 @@ fn suffix() -> String {
 
 /// The container that somebody fills the volume with; its name is the lock.
 pub(super) fn filler() -> String {
-    format!("gym-sandbox-agent-fill-{FINGERPRINT}{}", suffix())
+    format!("{FILLER}{FINGERPRINT}{}", suffix())
 }
 
 /// The size of the whole program in bytes.
@@ -93,6 +109,22 @@ mod tests {
         if BINARY.is_some() {
             assert_eq!(unusable_on("linux", ARCHITECTURE), None);
             assert_eq!(unusable_on("linux", std::env::consts::ARCH), None);
+        }
+    }
+
+    #[test]
+    fn only_volumes_of_other_builds_are_stale() {
+        let other = FINGERPRINT.replace(|_| true, "0");
+        assert!(is_volume_of_another_build(&format!("{VOLUME}{other}")));
+        for name in [
+            format!("{VOLUME}{FINGERPRINT}"),
+            format!("{VOLUME}{other}-test-1"),
+            format!("{VOLUME}fill-{other}"),
+            format!("{VOLUME}{}", &other[1..]),
+            format!("x{VOLUME}{other}"),
+            "data".to_owned(),
+        ] {
+            assert!(!is_volume_of_another_build(&name), "{name}");
         }
     }
 

@@ -3,7 +3,7 @@
 
 #![allow(clippy::print_stderr, reason = "a skipped test says why")]
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use bollard::models::{ContainerCreateBody, HostConfig};
 use bollard::query_parameters::{
@@ -14,12 +14,16 @@ use futures::future::join_all;
 use super::super::config::DockerConfig;
 use super::launch::{shared_labels, volume_mount};
 use super::*;
+use crate::error::Operation;
 use crate::provider::{SandboxHandle, SandboxProvider};
 use crate::spec::{ExecOptions, ExecPath, SandboxSpec};
 
 thread_local! {
     /// Behind the name of the volume. The runtime of a test is one thread.
     pub(super) static SUFFIX: RefCell<String> = const { RefCell::new(String::new()) };
+
+    /// When a lock counts as left behind, instead of the usual time.
+    pub(super) static STALE_AFTER: Cell<Option<Duration>> = const { Cell::new(None) };
 }
 
 const IMAGE: &str = "gym-sandbox/busybox:test";
@@ -55,21 +59,29 @@ async fn assert_works(provider: &DockerProvider, handle: &SandboxHandle, path: E
     assert_eq!(result.exec_path, path, "{:?}", raw.engine_reason());
 }
 
-/// Puts a file where the program should be.
-async fn put(provider: &DockerProvider, bytes: &[u8]) {
+/// A container that is never started, with the agent's volume or another.
+async fn hold(provider: &DockerProvider, name: &str, volume: &str) {
     let client = &provider.engine().await.unwrap().client;
-    let name = format!("gym-sandbox-test-{}", uuid::Uuid::new_v4().simple());
+    let mut mount = volume_mount(false);
+    mount.source = Some(volume.to_owned());
     let body = ContainerCreateBody {
         image: Some(IMAGE.to_owned()),
         labels: Some(shared_labels()),
         host_config: Some(HostConfig {
-            mounts: Some(vec![volume_mount(false)]),
+            mounts: Some(vec![mount]),
             ..HostConfig::default()
         }),
         ..ContainerCreateBody::default()
     };
-    let options = CreateContainerOptionsBuilder::new().name(&name).build();
+    let options = CreateContainerOptionsBuilder::new().name(name).build();
     client.create_container(Some(options), body).await.unwrap();
+}
+
+/// Puts a file where the program should be.
+async fn put(provider: &DockerProvider, bytes: &[u8]) {
+    let client = &provider.engine().await.unwrap().client;
+    let name = format!("gym-sandbox-test-{}", uuid::Uuid::new_v4().simple());
+    hold(provider, &name, &program::volume()).await;
     let mut archive = tar::Builder::new(Vec::new());
     let mut header = tar::Header::new_gnu();
     header.set_size(bytes.len() as u64);
@@ -123,6 +135,66 @@ async fn an_interrupted_fill_is_made_good() {
     let handle = create(&provider).await;
     assert_works(&provider, &handle, ExecPath::Agent).await;
     end(&provider, vec![handle]).await;
+}
+
+/// Whoever filled was killed in between: its lock is in the way until it is old.
+#[tokio::test]
+async fn a_lock_that_was_left_behind_ages_out() {
+    let Some(provider) = provider(ExecPathPolicy::Agent).await else {
+        return;
+    };
+    STALE_AFTER.set(Some(Duration::from_secs(2)));
+    hold(&provider, &program::filler(), &program::volume()).await;
+    let began = std::time::Instant::now();
+    let handle = create(&provider).await;
+    assert!(
+        began.elapsed() > Duration::from_secs(1),
+        "the lock was not respected"
+    );
+    assert_works(&provider, &handle, ExecPath::Agent).await;
+    end(&provider, vec![handle]).await;
+    STALE_AFTER.set(None);
+}
+
+#[tokio::test]
+async fn volumes_of_other_builds_go_when_nothing_mounts_them() {
+    let Some(provider) = provider(ExecPathPolicy::Auto).await else {
+        return;
+    };
+    let unique = || {
+        let number = uuid::Uuid::new_v4().simple().to_string();
+        number[..gym_sandbox_agent::FINGERPRINT.len()].to_owned()
+    };
+    let (used, unused) = (unique(), unique());
+    let volume = |hash: &str| format!("gym-sandbox-agent-{hash}");
+    let holder = format!("gym-sandbox-test-{used}");
+    let lock = format!("{}{unused}", program::FILLER);
+    hold(&provider, &holder, &volume(&used)).await;
+    hold(&provider, &lock, &volume(&unused)).await;
+    let removed = async |dry_run: bool| {
+        let mut gone = provider
+            .remove_stale_volumes(Operation::List, dry_run)
+            .await
+            .unwrap();
+        gone.retain(|name| name.contains(&used) || name.contains(&unused));
+        gone
+    };
+    assert_eq!(
+        removed(false).await,
+        Vec::<String>::new(),
+        "both are in use, the lock is new"
+    );
+    STALE_AFTER.set(Some(Duration::ZERO));
+    // The age of a container is told in whole seconds.
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    assert_eq!(removed(true).await, std::slice::from_ref(&lock));
+    STALE_AFTER.set(None);
+    provider.remove_container(&lock).await.unwrap();
+    assert_eq!(removed(true).await, [volume(&unused)]);
+    assert_eq!(removed(false).await, [volume(&unused)]);
+    provider.remove_container(&holder).await.unwrap();
+    assert_eq!(removed(false).await, [volume(&used)]);
+    provider.aclose().await.unwrap();
 }
 
 #[tokio::test]
