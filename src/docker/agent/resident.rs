@@ -14,7 +14,7 @@ use super::launch::{Launch, Main};
 use super::link::{Link, Lost};
 use super::program::{self, PROGRAM};
 use super::socket::Doorway;
-use super::{ExecPathPolicy, PATIENCE, dial, ending};
+use super::{ExecPathPolicy, PATIENCE, apart, dial, ending};
 
 /// An agent that was heard so short a time ago is not asked whether it lives.
 const RECENT: Duration = Duration::from_millis(20);
@@ -182,6 +182,17 @@ impl Resident {
         self.fail("the agent's connection was lost twice".into())
     }
 
+    /// The connection, if there is one and the agent answers on it at once. Asks no engine and connects nothing.
+    pub(super) async fn link_at_hand(&self) -> Option<Arc<Link>> {
+        let link = self.known()?.ok()?;
+        // A file that is sent to an agent that has just been paused with its sandbox can't be taken back.
+        if link.silence() < RECENT / 4 {
+            return Some(link);
+        }
+        let answered = tokio::time::timeout(ANSWER, link.ping()).await;
+        matches!(answered, Ok(Ok(()))).then_some(link)
+    }
+
     async fn ask(&self, provider: &DockerProvider, container_id: &str, link: &Arc<Link>) -> Asked {
         let mut pong = link.ping();
         match tokio::time::timeout(ANSWER, &mut pong).await {
@@ -238,26 +249,30 @@ impl Resident {
         let Some(launch) = &self.launch else {
             return Err(Lost("there is no agent in the sandbox".into()));
         };
-        let dialled = match self
-            .doorway
-            .lock()
-            .await
-            .as_mut()
-            .filter(|doorway| doorway.is_open())
-        {
-            Some(doorway) => match doorway.accept(PATIENCE).await {
-                Ok(wire) => Link::open(wire, PATIENCE).await.map(Some),
-                Err(Lost(why)) => {
+        let listening = self.doorway.lock().await.as_mut().and_then(Doorway::listen);
+        let had_socket = listening.is_some();
+        let dialled = match listening {
+            Some(listening) => {
+                let dialled = async move {
+                    match listening.accept(PATIENCE).await {
+                        Ok(wire) => Link::open(wire, PATIENCE).await.map(Ok),
+                        Err(missed) => Ok(Err(missed)),
+                    }
+                };
+                apart::run(dialled).await?
+            }
+            None => Err(Lost("there is no socket any more".into())),
+        };
+        let link = match dialled {
+            Ok(link) => link,
+            Err(Lost(why)) => {
+                if had_socket {
                     tracing::debug!(%why, "the agent's socket is not used");
                     self.socket_missed.store(true, Ordering::Relaxed);
-                    Ok(None)
                 }
-            },
-            None => Ok(None),
-        };
-        let link = match dialled? {
-            Some(link) => link,
-            None => dial::connect(provider, container_id, launch).await?,
+                let (provider, id, launch) = (provider.clone(), container_id.to_owned(), launch.clone());
+                apart::run(async move { dial::connect(&provider, &id, &launch).await }).await?
+            }
         };
         let link = Arc::new(link);
         *self.state() = State::Connected(Arc::clone(&link));

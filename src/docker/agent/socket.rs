@@ -1,17 +1,17 @@
 //! The local channel: a folder of this process with a socket in it, mounted into one sandbox, whose agent dials out.
 //! Because it is the sandbox that dials, it can never point this process at another socket.
 
-use std::fs::{self, Permissions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::{Mutex, Once, PoisonError};
 use std::time::Duration;
 
 use tempfile::TempDir;
 use tokio::net::UnixListener;
 
+use super::apart;
 use super::link::{Lost, Wire};
 use super::outbox::Writer;
 
@@ -24,9 +24,62 @@ pub(super) fn path_in_sandbox() -> String {
     format!("{FOLDER}/{SOCKET}")
 }
 
+/// How the names of the folders begin.
+const PREFIX: &str = "gym-sandbox-agents-";
+
+/// Locked for as long as the process of a folder lives.
+const LOCK: &str = "lock";
+
+/// A folder that is younger than this may have no lock yet.
+const NEW: Duration = Duration::from_secs(60);
+
 /// The folders of all sandboxes of one provider, in one that only this user can enter.
 #[derive(Debug, Default)]
-pub(in crate::docker) struct Sockets(Mutex<Option<TempDir>>);
+pub(in crate::docker) struct Sockets(Mutex<Option<Root>>);
+
+#[derive(Debug)]
+struct Root {
+    folder: TempDir,
+    /// Let go of with the process, however it ends.
+    _lock: File,
+}
+
+impl Root {
+    fn new() -> io::Result<Self> {
+        static SWEPT: Once = Once::new();
+        SWEPT.call_once(|| remove_dead(&std::env::temp_dir(), NEW));
+        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir()?;
+        let lock = File::create(folder.path().join(LOCK))?;
+        lock.try_lock().map_err(io::Error::from)?;
+        Ok(Self { folder, _lock: lock })
+    }
+}
+
+/// Removes the folders of processes that were killed. What can't be removed is left: it does no harm.
+fn remove_dead(place: &Path, new: Duration) {
+    for entry in fs::read_dir(place).into_iter().flatten().flatten() {
+        let is_ours = entry
+            .file_name()
+            .as_encoded_bytes()
+            .starts_with(PREFIX.as_bytes());
+        if !is_ours || entry.metadata().is_ok_and(|found| !found.is_dir()) {
+            continue;
+        }
+        let lock = entry.path().join(LOCK);
+        let age = fs::symlink_metadata(&lock)
+            .ok()
+            .filter(fs::Metadata::is_file)
+            .and_then(|found| found.modified().ok()?.elapsed().ok());
+        let is_dead = age.is_some_and(|age| age >= new)
+            && OpenOptions::new()
+                .write(true)
+                .open(&lock)
+                .is_ok_and(|lock| lock.try_lock().is_ok());
+        if is_dead {
+            let _left = fs::remove_dir_all(entry.path()).is_err();
+        }
+    }
+}
 
 impl Sockets {
     /// Makes the folder of one sandbox. The files are few and small, so that this does not keep a runtime waiting.
@@ -35,9 +88,9 @@ impl Sockets {
             let mut root = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             let root = match &mut *root {
                 Some(root) => root,
-                none => none.insert(tempfile::Builder::new().prefix("gym-sandbox-").tempdir()?),
+                none => none.insert(Root::new()?),
             };
-            root.path().join(name)
+            root.folder.path().join(name)
         };
         fs::create_dir(&folder)?;
         let mut doorway = Doorway {
@@ -47,6 +100,7 @@ impl Sockets {
         // The agent may be any user; others of this machine do not get past the folder above.
         fs::set_permissions(&doorway.folder, Permissions::from_mode(0o755))?;
         let socket = doorway.folder.join(SOCKET);
+        let _entered = apart::runtime()?.enter();
         let listener = UnixListener::bind(&socket)?;
         fs::set_permissions(&socket, Permissions::from_mode(0o666))?;
         doorway.listener = Some(listener);
@@ -67,19 +121,25 @@ impl Doorway {
         &self.folder
     }
 
-    /// Nobody has dialled yet.
-    pub(super) fn is_open(&self) -> bool {
-        self.listener.is_some()
+    /// The socket, for the first who asks.
+    pub(super) fn listen(&mut self) -> Option<Listening> {
+        let listener = self.listener.take()?;
+        let path = self.folder.join(SOCKET);
+        Some(Listening { listener, path })
     }
+}
 
-    /// Waits for the agent to dial. Can be done once.
-    pub(super) async fn accept(&mut self, patience: Duration) -> Result<Wire, Lost> {
-        let Some(listener) = self.listener.take() else {
-            return Err(Lost("the agent's socket was used before".into()));
-        };
-        let accepted = tokio::time::timeout(patience, listener.accept()).await;
-        drop(listener);
-        let _gone = fs::remove_file(self.folder.join(SOCKET)).is_ok();
+/// A socket that the agent has not dialled yet.
+#[derive(Debug)]
+pub(super) struct Listening {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl Listening {
+    /// Waits for the agent to dial.
+    pub(super) async fn accept(self, patience: Duration) -> Result<Wire, Lost> {
+        let accepted = tokio::time::timeout(patience, self.listener.accept()).await;
         match accepted {
             Ok(Ok((stream, _))) => {
                 let (reader, writer) = stream.into_split();
@@ -96,9 +156,46 @@ impl Doorway {
     }
 }
 
+impl Drop for Listening {
+    fn drop(&mut self) {
+        let _gone = fs::remove_file(&self.path).is_ok();
+    }
+}
+
 impl Drop for Doorway {
     fn drop(&mut self) {
         // Left over it does no harm, and the folder above goes with the process.
         let _gone = fs::remove_dir_all(&self.folder).is_ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_folders_of_processes_that_are_gone_are_removed() {
+        let place = tempfile::tempdir().unwrap();
+        let make = |name: &str| {
+            let folder = place.path().join(name);
+            fs::create_dir_all(folder.join("sandbox")).unwrap();
+            File::create(folder.join(LOCK)).unwrap()
+        };
+        let living = make("gym-sandbox-agents-living");
+        living.lock().unwrap();
+        drop(make("gym-sandbox-agents-dead"));
+        drop(make("another-program"));
+        let names = || {
+            let mut names: Vec<_> = fs::read_dir(place.path())
+                .unwrap()
+                .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+                .collect();
+            names.sort();
+            names
+        };
+        remove_dead(place.path(), NEW);
+        assert_eq!(names().len(), 3, "they are new");
+        remove_dead(place.path(), Duration::ZERO);
+        assert_eq!(names(), ["another-program", "gym-sandbox-agents-living"]);
     }
 }
