@@ -49,6 +49,9 @@ use crate::spec::{
 pub use agent::ExecPathPolicy;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
+pub use agent::agent_stream_for_fuzzing;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
 pub use archive::unpack_for_fuzzing;
 pub use config::{CreateConfig, DockerConfig, ExecConfig, LaneConfig, OnTimeout, Preset, ProbeConfig};
 pub use doctor::EngineReport;

@@ -41,8 +41,14 @@ impl Writing {
             });
         }
         // Said before a single byte is sent, instead of when it is renamed.
-        if fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir()) {
-            return Err(failure("open", errno::EISDIR));
+        if let Ok(found) = fs::symlink_metadata(&path) {
+            if found.is_dir() {
+                return Err(failure("open", errno::EISDIR));
+            }
+            // A device, pipe or socket is nothing to put a file in the place of unasked.
+            if !found.is_file() && !found.is_symlink() {
+                return Err(failure("open", errno::EOPNOTSUPP));
+            }
         }
         let (file, temporary) = create_beside(parent)?;
         Ok(Self {

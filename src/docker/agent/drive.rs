@@ -65,7 +65,7 @@ impl Drop for Running {
             self.link.push(&ClientMessage::Kill(0), self.channel);
             self.link.push(&ClientMessage::Detach, self.channel);
         }
-        self.link.forget(self.channel);
+        let _was_open = self.link.forget(self.channel);
     }
 }
 

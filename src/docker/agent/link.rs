@@ -9,15 +9,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use gym_sandbox_agent::protocol::{
-    AgentHello, AgentMessage, ClientHello, ClientMessage, ExecRequest, Fingerprint, INPUT_WINDOW_BYTES,
-    Malformed, OLDEST_VERSION, VERSION,
+    AgentHello, AgentMessage, ClientHello, ClientMessage, ExecRequest, INPUT_WINDOW_BYTES, Malformed,
 };
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
+use super::answer::{FileAnswer, Limits};
 use super::decode::{Content, Decoder, Incoming};
+use super::greeting::{check, hello, refused};
 use super::mailbox::Mailbox;
 use super::outbox::{Outbox, Writer};
 
@@ -45,10 +46,17 @@ struct Shared {
 #[derive(Default)]
 struct Table {
     last_channel: u32,
-    commands: HashMap<u32, Arc<Mailbox>>,
+    channels: HashMap<u32, Receiver>,
     pings: HashMap<u64, oneshot::Sender<()>>,
     last_ping: u64,
     lost: Option<Arc<str>>,
+}
+
+/// Who the messages of a channel are for.
+#[derive(Clone)]
+enum Receiver {
+    Command(Arc<Mailbox>),
+    File(Arc<FileAnswer>),
 }
 
 /// The connection is lost, and why.
@@ -131,6 +139,25 @@ impl Link {
     /// Sends a command when there is room for it. Dropped before its end, nothing was sent.
     pub(super) async fn exec(&self, request: ExecRequest) -> Result<Opened, Lost> {
         let mailbox = Arc::new(Mailbox::new(INPUT_WINDOW_BYTES));
+        let receiver = Receiver::Command(Arc::clone(&mailbox));
+        let channel = self
+            .ask(receiver, &ClientMessage::Exec(Box::new(request)))
+            .await?;
+        Ok(Opened { channel, mailbox })
+    }
+
+    /// Asks for something of a file when there is room for it. Dropped before its end, nothing was sent.
+    pub(super) async fn ask_file(
+        &self,
+        request: &ClientMessage,
+        limits: Limits,
+    ) -> Result<(u32, Arc<FileAnswer>), Lost> {
+        let answer = Arc::new(FileAnswer::new(limits));
+        let channel = self.ask(Receiver::File(Arc::clone(&answer)), request).await?;
+        Ok((channel, answer))
+    }
+
+    async fn ask(&self, receiver: Receiver, request: &ClientMessage) -> Result<u32, Lost> {
         let channel = {
             let mut table = self.shared.table();
             if let Some(why) = &table.lost {
@@ -140,7 +167,7 @@ impl Link {
                 return Err(Lost("the connection has run out of numbers for commands".into()));
             };
             table.last_channel = channel;
-            table.commands.insert(channel, Arc::clone(&mailbox));
+            table.channels.insert(channel, receiver);
             channel
         };
         let mut entry = Entry {
@@ -148,18 +175,13 @@ impl Link {
             channel,
             keep: false,
         };
-        if !self
-            .shared
-            .outbox
-            .send(&ClientMessage::Exec(Box::new(request)), channel)
-            .await
-        {
+        if !self.shared.outbox.send(request, channel).await {
             return Err(self
                 .lost()
                 .unwrap_or_else(|| Lost("the connection is closed".into())));
         }
         entry.keep = true;
-        Ok(Opened { channel, mailbox })
+        Ok(channel)
     }
 
     /// Sends a short message about a command.
@@ -173,9 +195,9 @@ impl Link {
         self.shared.outbox.send(message, channel).await
     }
 
-    /// Takes no more messages for a command.
-    pub(super) fn forget(&self, channel: u32) {
-        self.shared.table().commands.remove(&channel);
+    /// Takes no more messages of a channel. Says whether its last one has not come yet.
+    pub(super) fn forget(&self, channel: u32) -> bool {
+        self.shared.table().channels.remove(&channel).is_some()
     }
 }
 
@@ -207,7 +229,7 @@ struct Entry<'a> {
 impl Drop for Entry<'_> {
     fn drop(&mut self) {
         if !self.keep {
-            self.shared.table().commands.remove(&self.channel);
+            self.shared.table().channels.remove(&self.channel);
         }
     }
 }
@@ -226,59 +248,6 @@ impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         self.0.abort();
     }
-}
-
-async fn hello(
-    reader: &mut Pin<Box<dyn AsyncRead + Send>>,
-    decoder: &mut Decoder,
-) -> Result<AgentHello, Lost> {
-    loop {
-        let next = decoder
-            .next()
-            .map_err(|malformed| Lost(format!("no agent answers: {malformed}").into()))?;
-        match next.map(|incoming| incoming.content) {
-            Some(Content::Message(AgentMessage::Hello(hello))) => return Ok(hello),
-            Some(Content::Message(AgentMessage::Refused(reason))) => return Err(refused(&reason)),
-            Some(_) => return Err(Lost("no agent answers: its first message is no hello".into())),
-            None => {}
-        }
-        match reader.read_buf(decoder.buffer()).await {
-            Ok(0) => {
-                return Err(Lost(
-                    "the agent closed the connection before it said hello".into(),
-                ));
-            }
-            Ok(_) => {}
-            Err(error) => {
-                return Err(Lost(
-                    format!("the connection broke before the agent said hello: {error}").into(),
-                ));
-            }
-        }
-    }
-}
-
-/// The hello is the last proof that the right program runs, and the whole of it.
-fn check(hello: &AgentHello) -> Result<(), Lost> {
-    if hello.oldest_version > VERSION || hello.version < OLDEST_VERSION {
-        return Err(Lost(
-            format!(
-                "the agent speaks protocol {} to {}, this library {VERSION}",
-                hello.oldest_version, hello.version
-            )
-            .into(),
-        ));
-    }
-    let expected = gym_sandbox_agent::BINARY.map(Fingerprint::of);
-    if expected.is_some_and(|expected| expected != hello.fingerprint) {
-        return Err(Lost("the agent in the sandbox is another build".into()));
-    }
-    Ok(())
-}
-
-fn refused(reason: &str) -> Lost {
-    let reason: String = reason.chars().take(200).collect();
-    Lost(format!("the agent refused the connection: {}", reason.escape_debug()).into())
 }
 
 /// Reads until the connection ends. Never waits for whoever a message is for.
@@ -349,21 +318,24 @@ impl Shared {
             }
             Content::Message(AgentMessage::Refused(reason)) => Ok(Some(refused(&reason))),
             content => {
-                let mailbox = {
+                let receiver = {
                     let table = self.table();
                     if channel == 0 || channel > table.last_channel {
                         return Err(Malformed("a message is for a command that never was"));
                     }
-                    table.commands.get(&channel).map(Arc::clone)
+                    table.channels.get(&channel).cloned()
                 };
                 // Messages for a command that nobody asks about any more are still on their way: they are dropped.
-                let Some(mailbox) = mailbox else { return Ok(None) };
-                let is_last = match content {
-                    Content::Output(stream, bytes) => mailbox.put_output(stream, bytes).map(|()| false)?,
-                    Content::Message(message) => mailbox.put(message)?,
+                let is_last = match (receiver, content) {
+                    (None, _) => return Ok(None),
+                    (Some(Receiver::File(answer)), content) => answer.put(content)?,
+                    (Some(Receiver::Command(mailbox)), Content::Output(stream, bytes)) => {
+                        mailbox.put_output(stream, bytes).map(|()| false)?
+                    }
+                    (Some(Receiver::Command(mailbox)), Content::Message(message)) => mailbox.put(message)?,
                 };
                 if is_last {
-                    self.table().commands.remove(&channel);
+                    self.table().channels.remove(&channel);
                 }
                 Ok(None)
             }
@@ -371,19 +343,22 @@ impl Shared {
     }
 
     fn lose(&self, why: &str) {
-        let mailboxes = {
+        let channels = {
             let mut table = self.table();
             if table.lost.is_some() {
                 return;
             }
             table.lost = Some(why.into());
             table.pings.clear();
-            std::mem::take(&mut table.commands)
+            std::mem::take(&mut table.channels)
         };
         self.outbox.close();
         let why: Arc<str> = why.into();
-        for mailbox in mailboxes.into_values() {
-            mailbox.lose(&why);
+        for receiver in channels.into_values() {
+            match receiver {
+                Receiver::Command(mailbox) => mailbox.lose(&why),
+                Receiver::File(answer) => answer.lose(),
+            }
         }
     }
 

@@ -1,11 +1,15 @@
 //! The client side of the resident agent: a program inside the sandbox that runs commands itself (docs/agent.md).
 //! One part puts it there, one reaches it, one speaks with it; the operations only ask for a [`Route`].
 
+mod answer;
+mod apart;
 mod command;
 mod decode;
 mod dial;
 mod drive;
 mod ending;
+mod files;
+mod greeting;
 mod inject;
 mod launch;
 mod link;
@@ -16,6 +20,8 @@ mod program;
 mod resident;
 mod session;
 mod socket;
+#[cfg_attr(not(test), allow(dead_code, reason = "the sweep will call it"))]
+mod stale;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,6 +33,8 @@ use super::DockerProvider;
 use super::connect::Engine;
 
 pub(super) use command::Started;
+pub(super) use files::{Answer, WriteAs};
+pub(super) use gym_sandbox_agent::protocol::{FileInfo, FileKind as AgentFileKind};
 pub(super) use plan::Plan;
 pub(super) use resident::Resident;
 pub(super) use session::ended_session;
@@ -44,9 +52,9 @@ const REMEMBERED: usize = 256;
 pub enum ExecPathPolicy {
     /// By the resident agent where it can be put into the sandbox and answers, else by the engine. The reason is kept,
     /// see [`DockerRaw::engine_reason`](super::DockerRaw::engine_reason).
+    #[default]
     Auto,
     /// By an exec of the engine; no agent is put into the sandbox.
-    #[default]
     Engine,
     /// By the resident agent; a sandbox where that can't be is not created.
     Agent,
@@ -112,6 +120,33 @@ impl Fleet {
             unusable.insert(image.to_owned(), Arc::clone(why));
         }
     }
+}
+
+/// Takes bytes in pieces as they come from an agent, for commands and files in turn. For the fuzz target: not for use.
+///
+/// # Errors
+/// What ends the connection.
+#[cfg(feature = "fuzzing")]
+pub fn agent_stream_for_fuzzing<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Result<(), String> {
+    let mut decoder = decode::Decoder::default();
+    let limits = answer::Limits {
+        content: 1000,
+        entries: 10,
+    };
+    let (mailbox, file) = (mailbox::Mailbox::new(0), answer::FileAnswer::new(limits));
+    let told = |malformed: gym_sandbox_agent::protocol::Malformed| malformed.to_string();
+    for piece in pieces {
+        decoder.buffer().extend_from_slice(piece);
+        while let Some(incoming) = decoder.next().map_err(told)? {
+            match incoming.content {
+                content if incoming.channel % 2 == 0 => file.put(content).map(drop),
+                decode::Content::Output(stream, bytes) => mailbox.put_output(stream, bytes),
+                decode::Content::Message(message) => mailbox.put(message).map(drop),
+            }
+            .map_err(told)?;
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use bollard::models::ContainerCreateBody;
 
-use crate::error::{Error, ErrorKind, Operation, Result};
-use crate::spec::{SandboxId, SandboxSpec};
+use crate::error::{Error, ErrorKind, Operation, Result, SandboxReason};
+use crate::spec::{ExecReason, SandboxId, SandboxSpec};
 
+use super::super::failure::EngineFailure;
 use super::super::request::CreateRequest;
 use super::super::{DockerProvider, PROVIDER};
 use super::launch::{Launch, Main, may_not_share};
@@ -139,14 +140,25 @@ impl Plan {
         }
         let platform = request.options.platform.as_deref().unwrap_or_default();
         let image = request.image.to_string();
-        let outcome = provider.provide_agent(container_id, &image, platform).await;
-        outcome.map_err(|failure| {
+        let (filled, has_its_place) = tokio::join!(
+            provider.provide_agent(container_id, &image, platform),
+            provider.agent_has_its_place(container_id),
+        );
+        let failed = |failure: EngineFailure| {
             failure.into_error(
                 Operation::Create,
                 "the resident agent could not be put into the sandbox",
                 ErrorKind::CreateFailed,
             )
-        })
+        };
+        if !has_its_place.map_err(failed)? {
+            return Err(Error::new(
+                ErrorKind::CreateFailed,
+                Operation::Create,
+                format!("the image has a link at `{}`, the agent's place", program::FOLDER),
+            ));
+        }
+        filled.map_err(failed)
     }
 
     /// Connects to an agent that is the main process, as the proof that it runs.
@@ -172,9 +184,18 @@ impl Plan {
             provider.fleet().socket_failed.store(true, Ordering::Relaxed);
         }
         let Err(Lost(why)) = connected else { return Ok(()) };
-        if !entrypoint.is_empty() && ending::not_usable(provider, container_id).await.is_some() {
-            // It ended with its child, which is told of as the end of any main process.
-            return Ok(());
+        if let Some(result) = ending::not_usable(provider, container_id).await {
+            if result.reason == Some(ExecReason::Sandbox(SandboxReason::DaemonUnreachable)) {
+                let lost = EngineFailure::Transport {
+                    text: why.to_string(),
+                };
+                let message = "the engine was lost before the sandbox was ready";
+                return Err(lost.into_error(Operation::Create, message, ErrorKind::CreateFailed));
+            }
+            if !entrypoint.is_empty() {
+                // It ended with its child, which is told of as the end of any main process.
+                return Ok(());
+            }
         }
         Err(Error::new(
             ErrorKind::CreateFailed,

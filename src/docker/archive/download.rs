@@ -17,7 +17,8 @@ use super::facts::Reach;
 use super::path::RemotePath;
 use super::resolve::{LastLink, Place};
 use super::settle::{self, Content, LocalTarget};
-use super::stream::{CHUNK_BYTES, CHUNKS, Chunk, ChunkReader, Moved};
+use super::sink::{Sink, is_a_directory, special};
+use super::stream::{CHUNKS, Chunk, ChunkReader, Moved};
 use super::tool::{Script, Tool};
 use super::{Accept, path_error};
 
@@ -37,6 +38,18 @@ impl DockerProvider {
         accept: Accept,
     ) -> Result<TransferProgress> {
         let path = self.remote_path(raw, OPERATION, remote).await?;
+        let moved = Moved::new(options.progress.clone(), None);
+        let quick = self.take_quickly(raw, &path, target, |local| Sink {
+            target: LocalTarget::new(local),
+            options: options.clone(),
+            accept,
+            remote: path.to_string(),
+            name: path.parts().pop_back().unwrap_or_default(),
+            moved: moved.clone(),
+        });
+        let Some(target) = quick.await? else {
+            return Ok(moved.progress());
+        };
         let place = self.resolve(raw, OPERATION, &path, LastLink::Follow).await?;
         let accept = if matches!(target, DownloadTarget::Writer(_)) {
             Accept::File
@@ -47,7 +60,6 @@ impl DockerProvider {
             check_source(&path, &place, accept)?;
         }
         let _slot = self.lanes().slot(Lane::Transfer).await?;
-        let moved = Moved::new(options.progress.clone(), None);
         let name = path.parts().pop_back().filter(|name| name != "..");
         let download = Download {
             raw,
@@ -180,72 +192,6 @@ impl Download<'_> {
     }
 }
 
-/// What a blocking thread needs to write a download.
-struct Sink {
-    target: LocalTarget,
-    options: DownloadOptions,
-    accept: Accept,
-    remote: String,
-    name: String,
-    moved: Moved,
-}
-
-impl Sink {
-    fn take(&self, reader: &mut Reader<ChunkReader>, entry: &Entry) -> Result<()> {
-        self.moved.add_entry();
-        match entry.kind {
-            Kind::Directory if self.accept == Accept::File => Err(is_a_directory(&self.remote)),
-            Kind::Directory => settle::tree(reader, entry, &self.target, &self.options, &self.moved),
-            Kind::File => {
-                self.moved.set_total(Some(entry.size));
-                settle::file(
-                    Content::Entry(reader),
-                    entry,
-                    &self.name,
-                    &self.target,
-                    &self.options,
-                    &self.moved,
-                )
-            }
-            _ => Err(special(&self.remote)),
-        }
-    }
-
-    fn pass_on(
-        &self,
-        reader: &mut Reader<ChunkReader>,
-        entry: &Entry,
-        sender: &mpsc::Sender<Bytes>,
-    ) -> Result<()> {
-        match entry.kind {
-            Kind::File => {}
-            Kind::Directory => return Err(is_a_directory(&self.remote)),
-            _ => return Err(special(&self.remote)),
-        }
-        self.moved.add_entry();
-        self.moved.set_total(Some(entry.size));
-        check_size(self.moved.progress(), entry.size, &self.options)?;
-        loop {
-            let mut chunk = vec![
-                0;
-                usize::try_from(entry.size)
-                    .unwrap_or(CHUNK_BYTES)
-                    .clamp(1, CHUNK_BYTES)
-            ];
-            let read = reader.read(&mut chunk).map_err(broken)?;
-            if read == 0 {
-                return reader.drain().map_err(broken);
-            }
-            chunk.truncate(read);
-            self.moved.add_bytes(read);
-            // A writer that has failed says so itself.
-            if sender.blocking_send(chunk.into()).is_err() {
-                return Ok(());
-            }
-        }
-    }
-}
-
 /// Takes the rest of what a program sends.
 async fn take_live(
     download: &Download<'_>,
@@ -372,26 +318,10 @@ fn check_source(path: &RemotePath, place: &Place, accept: Accept) -> Result<()> 
     }
 }
 
-fn is_a_directory(remote: &str) -> Error {
-    path_error(
-        OPERATION,
-        PathProblem::IsADirectory,
-        format!("`{remote}` is a directory in the sandbox; a file is needed"),
-    )
-}
-
-fn special(remote: &str) -> Error {
-    path_error(
-        OPERATION,
-        PathProblem::NotServable,
-        format!("`{remote}` is a device, socket or pipe in the sandbox"),
-    )
-}
-
 fn nothing() -> Error {
     Error::new(ErrorKind::Io, OPERATION, "the sandbox sent nothing")
 }
 
-fn writer_failed(error: std::io::Error) -> Error {
+pub(super) fn writer_failed(error: std::io::Error) -> Error {
     Error::new(ErrorKind::Io, OPERATION, "the writer of the content failed").with_source(error)
 }

@@ -28,7 +28,7 @@ const OPERATION: Operation = Operation::Files;
 /// How much a listing may print: some hundred thousand entries.
 const LISTING_BYTES: usize = 64 << 20;
 
-fn last_link(path: &RemotePath) -> LastLink {
+pub(super) fn last_link(path: &RemotePath) -> LastLink {
     if path.names_directory() {
         LastLink::Follow
     } else {
@@ -48,6 +48,9 @@ impl DockerProvider {
     /// What is at a path.
     pub(super) async fn path_stat(&self, raw: &DockerRaw, remote: &str) -> Result<Option<FileStat>> {
         let path = self.remote_path(raw, OPERATION, remote).await?;
+        if let Some(stat) = self.stat_quickly(raw, &path).await {
+            return Ok(stat);
+        }
         let place = self.resolve(raw, OPERATION, &path, last_link(&path)).await?;
         if place.is_live() {
             let arguments = [&place.path(), written_as(&path)];
@@ -87,6 +90,10 @@ impl DockerProvider {
     /// What is in a directory.
     pub(super) async fn path_list(&self, raw: &DockerRaw, remote: &str) -> Result<Vec<FileEntry>> {
         let path = self.remote_path(raw, OPERATION, remote).await?;
+        if let Some(mut entries) = self.list_quickly(raw, &path).await {
+            entries.sort_by(|one, other| one.name.cmp(&other.name));
+            return Ok(entries);
+        }
         let place = self.resolve(raw, OPERATION, &path, LastLink::Follow).await?;
         match place.kind {
             None if !place.is_live() => {

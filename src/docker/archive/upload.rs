@@ -16,9 +16,10 @@ use super::super::lanes::Lane;
 use super::super::{DockerProvider, DockerRaw};
 use super::entry::{Entry, Kind};
 use super::facts::Reach;
+use super::look::last_link;
 use super::pack::{self, PackError, SMALL_BYTES};
 use super::path::RemotePath;
-use super::resolve::{LastLink, Place};
+use super::resolve::Place;
 use super::stream::{CHUNK_BYTES, ChunkWriter, Moved};
 use super::{Accept, local_error, path_error};
 
@@ -58,6 +59,15 @@ pub(super) struct Marks {
 }
 
 impl Marks {
+    /// What the options say, else the source's mode and time, and the sandbox's user.
+    pub(super) fn new(options: &UploadOptions, (mode, mtime): (u32, u64), owner: FileOwner) -> Self {
+        Self {
+            mode: options.mode.unwrap_or(mode) & 0o7777,
+            mtime: options.mtime.map_or(mtime, seconds),
+            owner: options.owner.unwrap_or(owner),
+        }
+    }
+
     pub(super) fn entry(self, name: &str, kind: Kind, size: u64) -> Entry {
         Entry {
             name: name.as_bytes().to_vec(),
@@ -107,18 +117,15 @@ impl DockerProvider {
         } else {
             path
         };
-        let last = if path.names_directory() {
-            LastLink::Follow
-        } else {
-            LastLink::Keep
-        };
-        let place = self.resolve(raw, OPERATION, &path, last).await?;
+        let from = (mode, mtime);
+        if let Payload::Small(content) = &payload
+            && let Some(progress) = self.write_quickly(raw, &path, content, options, from).await?
+        {
+            return Ok(progress);
+        }
+        let place = self.resolve(raw, OPERATION, &path, last_link(&path)).await?;
         check_target(&path, &place, is_tree)?;
-        let marks = Marks {
-            mode: options.mode.unwrap_or(mode) & 0o7777,
-            mtime: options.mtime.map_or(mtime, seconds),
-            owner: options.owner.unwrap_or(place.facts.owner),
-        };
+        let marks = Marks::new(options, from, place.facts.owner);
         let _slot = self.lanes().slot(Lane::Transfer).await?;
         let moved = Moved::new(options.progress.clone(), payload.size());
         let upload = Upload {
