@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use futures::future::join_all;
-use gym_sandbox::docker::DockerConfig;
+use gym_sandbox::docker::{DockerConfig, ExecPathPolicy};
 use gym_sandbox::{AsyncSandbox, ExecOptions, ExecTimeout, SandboxHandle, SandboxProvider};
 
 use common::{DockerTest, docker, docker_with, long_tests_are_wanted};
@@ -46,6 +46,23 @@ fn open_descriptors() -> usize {
         .count()
 }
 
+fn what_is_open() -> Vec<String> {
+    let entries = std::fs::read_dir("/proc/self/fd").expect("this system has /proc");
+    entries
+        .filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok())
+        .map(|target| target.display().to_string())
+        .collect()
+}
+
+/// Both ways to run commands: with an exec of the engine each command has a connection of its own.
+fn both_ways() -> [DockerConfig; 2] {
+    [ExecPathPolicy::Engine, ExecPathPolicy::Auto].map(|path| {
+        let mut config = DockerConfig::default();
+        config.exec.exec_path = path;
+        config
+    })
+}
+
 /// Fails when the number does not come back to what it was.
 async fn back_to(base: usize) {
     let deadline = Instant::now() + Duration::from_secs(20);
@@ -56,7 +73,8 @@ async fn back_to(base: usize) {
         }
         assert!(
             Instant::now() < deadline,
-            "{now} descriptors are open, {base} were before"
+            "{now} descriptors are open, {base} were before: {:?}",
+            what_is_open()
         );
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
@@ -96,22 +114,34 @@ async fn echo(test: &DockerTest, handle: &SandboxHandle, number: usize) {
 #[test]
 fn b26_many_commands_one_after_the_other() {
     alone(async {
-        let Some(test) = docker().await else { return };
-        let (handle, base) = used_sandbox(&test).await;
-        let number = if long_tests_are_wanted() { 300 } else { 100 };
-        for number in 0..number {
-            echo(&test, &handle, number).await;
+        for config in both_ways() {
+            let Some(test) = docker_with(config).await else {
+                return;
+            };
+            let (handle, base) = used_sandbox(&test).await;
+            let number = if long_tests_are_wanted() { 300 } else { 100 };
+            for number in 0..number {
+                echo(&test, &handle, number).await;
+            }
+            back_to(base).await;
+            test.provider.close(&handle).await.unwrap();
+            test.provider.aclose().await.unwrap();
         }
-        back_to(base).await;
-        test.provider.close(&handle).await.unwrap();
-        test.provider.aclose().await.unwrap();
     });
 }
 
 #[test]
 fn b26_commands_dropped_half_way_leave_neither_descriptors_nor_processes() {
+    for config in both_ways() {
+        drop_commands_half_way(config);
+    }
+}
+
+fn drop_commands_half_way(config: DockerConfig) {
     alone(async {
-        let Some(test) = docker().await else { return };
+        let Some(test) = docker_with(config).await else {
+            return;
+        };
         let (handle, base) = used_sandbox(&test).await;
         let drops = (0..50_u64).map(|number| {
             let provider = Arc::clone(&test.provider);
@@ -212,9 +242,13 @@ mod few_descriptors {
             } else {
                 &[100]
             };
-            for &concurrency in limits {
-                let mut config = DockerConfig::default();
-                config.exec.concurrency = concurrency;
+            let configs = limits.iter().flat_map(|&concurrency| {
+                both_ways().map(|mut config| {
+                    config.exec.concurrency = concurrency;
+                    config
+                })
+            });
+            for config in configs {
                 let test = docker_with(config).await.expect("the other process reached it");
                 let (handle, base) = used_sandbox(&test).await;
                 join_all((0..100).map(|number| echo(&test, &handle, number))).await;
@@ -231,8 +265,20 @@ mod few_descriptors {
         if std::env::var_os(FEW).is_none() {
             return;
         }
+        for config in both_ways() {
+            none_is_left(config);
+        }
+    }
+
+    fn none_is_left(config: DockerConfig) {
+        // A command of the agent needs none: it has the connection of all.
+        let code = if config.exec.exec_path == ExecPathPolicy::Engine {
+            125
+        } else {
+            0
+        };
         alone(async {
-            let test = docker().await.expect("the other process reached it");
+            let test = docker_with(config).await.expect("the other process reached it");
             let (handle, base) = used_sandbox(&test).await;
             let files: Vec<std::fs::File> =
                 std::iter::from_fn(|| std::fs::File::open("/dev/null").ok()).collect();
@@ -241,7 +287,7 @@ mod few_descriptors {
                 .exec(&handle, ExecOptions::new("true"))
                 .await
                 .unwrap();
-            assert_eq!(result.return_code, 125, "{result:?}");
+            assert_eq!(result.return_code, code, "{result:?}");
             let error = test.provider.create(&common::busybox()).await.unwrap_err();
             let kind = gym_sandbox::ErrorKind::ResourceExhausted(gym_sandbox::Resource::FileDescriptors);
             assert_eq!(error.kind(), kind, "{error:?}");

@@ -14,7 +14,7 @@ mod proxy;
 
 use std::time::{Duration, Instant};
 
-use gym_sandbox::docker::DockerConfig;
+use gym_sandbox::docker::{DockerConfig, ExecPathPolicy};
 use gym_sandbox::provider::InspectProvider;
 use gym_sandbox::{ExecOptions, ExecTimeout, SandboxHandle, SandboxProvider, SandboxStatus};
 use tokio::task::JoinHandle;
@@ -102,6 +102,8 @@ async fn close_status_and_inspect_wait_behind_no_full_lane() {
     };
     let mut config = DockerConfig::default();
     config.host = Some(proxy.address());
+    // Only there a command takes a slot.
+    config.exec.exec_path = ExecPathPolicy::Engine;
     config.exec.concurrency = EXECS;
     config.lanes.create = CREATES;
     let Some(test) = docker_with(config).await else {
@@ -178,6 +180,7 @@ async fn close_status_and_inspect_wait_behind_no_full_lane() {
 #[tokio::test(flavor = "multi_thread")]
 async fn slots_come_back_after_a_cancellation_a_timeout_and_an_error() {
     let mut config = DockerConfig::default();
+    config.exec.exec_path = ExecPathPolicy::Engine;
     config.exec.concurrency = 1;
     config.lanes.create = 1;
     let Some(test) = docker_with(config).await else {

@@ -1,4 +1,4 @@
-"""Prints the ids of all processes of this sandbox but itself, one a line.
+"""Prints the ids of all processes of this sandbox but itself and what started it, one a line.
 
 It is the judge's, as run_tests.py: with it the judge sees what a run of the tests left alive.
 """
@@ -20,6 +20,8 @@ def state(pid):
 
 
 if __name__ == "__main__":
+    # The agent has a process for each command, as its parent.
+    own = (os.getpid(), os.getppid())
     for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
-        if pid != os.getpid() and (state(pid) or "X") not in DEAD:
+        if pid not in own and (state(pid) or "X") not in DEAD:
             print(pid)

@@ -275,7 +275,7 @@ pub(super) struct ProgramArgs {
     #[arg(long)]
     pub(super) stdin: bool,
     /// How the command is run
-    #[arg(long, value_enum, default_value_t = ExecPathArg::Engine)]
+    #[arg(long, value_enum, default_value_t = ExecPathArg::Auto)]
     pub(super) exec_path: ExecPathArg,
     #[command(flatten)]
     pub(super) what: WhatArgs,

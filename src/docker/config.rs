@@ -107,7 +107,7 @@ pub struct ExecConfig {
     /// What a timeout kills. Default `kill_tree`.
     pub on_timeout: OnTimeout,
     /// Whether commands are run by the resident agent or by the engine's exec; a spec's `exec_path` wins. Default
-    /// `engine`.
+    /// `auto`.
     pub exec_path: ExecPathPolicy,
 }
 

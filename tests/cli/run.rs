@@ -147,7 +147,7 @@ async fn json_is_one_object_with_the_documented_fields() {
             "return_code": 7, "error_type": null, "reason": null, "stdout": "out\n", "stderr": "err\n",
             "partial_stdout": null, "partial_stderr": null, "truncated": {"stdout": false, "stderr": false},
             "bytes": {"stdout": 4, "stderr": 4}, "killed": null, "survivors": null, "background_output_open": false,
-            "exec_path": "engine",
+            "exec_path": "agent",
         })
     );
 }

@@ -34,11 +34,18 @@ pub(crate) struct Proxy {
     server: JoinHandle<()>,
 }
 
+/// Whether it is down, and how often it has gone down: one that was short is not missed by anybody.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Outage {
+    now: bool,
+    times: usize,
+}
+
 struct State {
     socket: PathBuf,
     rules: Mutex<Vec<(&'static str, Cut)>>,
     requests: Mutex<Vec<String>>,
-    down: watch::Sender<bool>,
+    outage: watch::Sender<Outage>,
 }
 
 impl Proxy {
@@ -57,7 +64,7 @@ impl Proxy {
             socket,
             rules: Mutex::default(),
             requests: Mutex::default(),
-            down: watch::Sender::new(false),
+            outage: watch::Sender::default(),
         });
         let serving = Arc::clone(&state);
         let server = tokio::spawn(async move {
@@ -65,14 +72,15 @@ impl Proxy {
             while let Ok((client, _)) = listener.accept().await {
                 let state = Arc::clone(&serving);
                 connections.spawn(async move {
-                    let mut down = state.down.subscribe();
-                    if *down.borrow() {
+                    let mut outage = state.outage.subscribe();
+                    let before = *outage.borrow();
+                    if before.now {
                         return;
                     }
                     tokio::select! {
                         // A connection that breaks is what these tests are about.
                         _ended = serve(client, &state) => {}
-                        _down = down.wait_for(|down| *down) => {}
+                        _down = outage.wait_for(|outage| outage.times != before.times) => {}
                     }
                 });
                 while connections.try_join_next().is_some() {}
@@ -100,12 +108,12 @@ impl Proxy {
 
     /// Cuts every connection and refuses new ones.
     pub(crate) fn go_down(&self) {
-        self.state.down.send_replace(true);
+        self.state.go_down();
     }
 
     /// Takes connections again.
     pub(crate) fn come_up(&self) {
-        self.state.down.send_replace(false);
+        self.state.outage.send_modify(|outage| outage.now = false);
     }
 
     /// How many requests with this in their line have come.
@@ -122,6 +130,13 @@ impl Drop for Proxy {
 }
 
 impl State {
+    fn go_down(&self) {
+        self.outage.send_modify(|outage| {
+            outage.now = true;
+            outage.times += 1;
+        });
+    }
+
     fn rule_for(&self, request: &str) -> Option<Cut> {
         let mut rules = self.rules.lock().expect("no holder panics");
         let found = rules.iter().position(|(part, _)| request.contains(part))?;
@@ -149,7 +164,7 @@ async fn serve(mut client: TcpStream, state: &Arc<State>) -> io::Result<()> {
     let cut = state.rule_for(&line);
     match cut {
         Some(Cut::GoDown) => {
-            state.down.send_replace(true);
+            state.go_down();
             return Ok(());
         }
         Some(Cut::Hold) => std::future::pending().await,

@@ -14,8 +14,8 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use gym_sandbox::docker::{DockerConfig, DockerProvider, EngineReport};
-use gym_sandbox::{AsyncSandbox, Error, ErrorKind, ExecOptions, SandboxSpec};
+use gym_sandbox::docker::{DockerConfig, DockerProvider, EngineReport, ExecPathPolicy};
+use gym_sandbox::{AsyncSandbox, Error, ErrorKind, ExecOptions, ExecResult, SandboxProvider, SandboxSpec};
 use serde_json::Value;
 use tokio::process::Command;
 
@@ -83,7 +83,7 @@ fn assert_usable(report: &EngineReport) {
         "{report:?}"
     );
     assert!(report.clock_offset_ms.abs() < 10_000, "{report:?}");
-    assert_eq!(report.exec_path, "engine", "{}", report.exec_path_reason);
+    assert_eq!(report.exec_path, "agent", "{}", report.exec_path_reason);
 }
 
 /// Runs [`report_of_this_process`] in a process of its own.
@@ -139,34 +139,57 @@ async fn report_of_this_process() {
     }
 }
 
-/// Runs a command that reads its input to the end, in a sandbox on whatever engine the environment names.
+/// Runs a command that reads its input to the end, in a sandbox on whatever engine the environment names: by an exec of
+/// the engine, by the agent of the sandbox, and by the agent of one that was found, which is reached by an exec.
 #[tokio::test]
 #[ignore = "run by the other tests in a process of its own, whose environment they choose"]
-async fn command_of_this_process() {
+async fn commands_of_this_process() {
     let found = async {
-        let provider = Arc::new(DockerProvider::connect(DockerConfig::default()).await?);
-        let sandbox = AsyncSandbox::owning(provider).with_spec(SandboxSpec::new(IMAGE));
-        sandbox.start().await?;
-        let options = ExecOptions::new(["wc", "-c"])
-            .with_stdin(vec![b'x'; 1_000_000])
-            .with_timeout(LIMIT / 2);
-        let result = sandbox.exec_with(options).await;
-        sandbox.stop().await?;
-        result
+        let mut results = Vec::new();
+        for path in [ExecPathPolicy::Engine, ExecPathPolicy::Agent] {
+            let mut config = DockerConfig::default();
+            config.exec.exec_path = path;
+            let provider = Arc::new(DockerProvider::connect(config.clone()).await?);
+            let sandbox = AsyncSandbox::owning(provider).with_spec(SandboxSpec::new(IMAGE));
+            sandbox.start().await?;
+            results.push(sandbox.exec_with(counts_its_input()).await?);
+            if path == ExecPathPolicy::Agent {
+                let other = DockerProvider::connect(config).await?;
+                let id = sandbox.sandbox_id().expect("it is started");
+                let handle = other.attach(id.as_str()).await?;
+                results.push(other.exec(&handle, counts_its_input()).await?);
+                other.aclose().await?;
+            }
+            sandbox.stop().await?;
+        }
+        Ok::<_, gym_sandbox::Error>(results)
     }
     .await;
+    let told = |result: &ExecResult| {
+        serde_json::json!([
+            result.return_code,
+            result.stdout().as_deref(),
+            format!("{:?}", result.exec_path)
+        ])
+    };
     match found {
-        Ok(result) => println!(
-            "REPORT {}",
-            serde_json::json!([result.return_code, result.stdout().as_deref()])
-        ),
+        Ok(results) => println!("REPORT {}", results.iter().map(told).collect::<Value>()),
         Err(error) => println!("FAILED {:?} {}", error.kind(), story(&error)),
     }
 }
 
-async fn assert_command_reads_its_input_to_the_end(variables: &[(&str, &str)]) {
-    match run_with("command_of_this_process", variables).await {
-        Ok(result) => assert_eq!(result, serde_json::json!([0, "1000000\n"])),
+fn counts_its_input() -> ExecOptions {
+    ExecOptions::new(["wc", "-c"])
+        .with_stdin(vec![b'x'; 1_000_000])
+        .with_timeout(LIMIT / 2)
+}
+
+async fn assert_commands_read_their_input_to_the_end(variables: &[(&str, &str)]) {
+    match run_with("commands_of_this_process", variables).await {
+        Ok(results) => {
+            let of = |path: &str| serde_json::json!([0, "1000000\n", path]);
+            assert_eq!(results, Value::from(vec![of("Engine"), of("Agent"), of("Agent")]));
+        }
         Err(failure) if failure.starts_with("Image") => {
             skip(&format!("no image {IMAGE}; `scripts/engine.sh up` builds it"));
         }
@@ -292,7 +315,7 @@ async fn an_engine_is_reached_by_mutual_tls() {
     assert_eq!(report["address"], format!("https://127.0.0.1:{}", proxy.port));
     assert_eq!(report["problems"], Value::Array(Vec::new()));
 
-    assert_command_reads_its_input_to_the_end(&verified).await;
+    assert_commands_read_their_input_to_the_end(&verified).await;
 
     // In the clear, to a port that speaks TLS.
     let failure = report_with(&verified[..1]).await.unwrap_err();
@@ -377,7 +400,7 @@ async fn an_engine_is_reached_by_ssh() {
         "{report}"
     );
 
-    assert_command_reads_its_input_to_the_end(&[variables[0], variables[1], ("DOCKER_HOST", &host)]).await;
+    assert_commands_read_their_input_to_the_end(&[variables[0], variables[1], ("DOCKER_HOST", &host)]).await;
 
     let host = "ssh://me@engine.invalid/nowhere.sock";
     let failure = report_with(&[variables[0], variables[1], ("DOCKER_HOST", host)])

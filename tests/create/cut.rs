@@ -3,15 +3,23 @@
 
 use std::time::{Duration, Instant};
 
-use gym_sandbox::docker::{DockerConfig, DockerProvider};
+use gym_sandbox::docker::{DockerConfig, DockerProvider, DockerRaw, ExecPathPolicy};
 use gym_sandbox::provider::InspectProvider;
 use gym_sandbox::{
-    ErrorKind, ExecErrorType, ExecOptions, ExecReason, SandboxProvider, SandboxReason, SandboxStatus,
+    ErrorKind, ExecErrorType, ExecOptions, ExecPath, ExecReason, SandboxProvider, SandboxReason,
+    SandboxStatus,
 };
 
 use crate::common::long_tests_are_wanted;
 use crate::proxy::Cut;
 use crate::support::{behind_proxy, failed, nothing_is_left, stdout, until};
+
+/// The engine runs the commands, so that each of them needs it.
+fn by_engine() -> DockerConfig {
+    let mut config = DockerConfig::default();
+    config.exec.exec_path = ExecPathPolicy::Engine;
+    config
+}
 
 const CREATE: &str = "/containers/create";
 
@@ -47,7 +55,7 @@ async fn c18_a_create_whose_answer_is_lost_leaves_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn c18_an_engine_that_is_lost_during_a_create_is_cleaned_up_when_it_is_back() {
     for lost_at in ["/start HTTP", "/exec HTTP"] {
-        let Some((proxy, test)) = behind_proxy(DockerConfig::default()).await else {
+        let Some((proxy, test)) = behind_proxy(by_engine()).await else {
             return;
         };
         proxy.cut(lost_at, Cut::GoDown);
@@ -102,18 +110,21 @@ async fn d15_a_start_or_a_probe_that_gets_no_answer_ends_in_time_and_leaves_noth
         return;
     };
     let spec = crate::common::busybox().with_ready_timeout(Duration::from_secs(4));
-    for (request, kind) in [
-        ("/start HTTP", ErrorKind::CreateFailed),
-        ("/exec HTTP", ErrorKind::NotReady),
+    // The agent dials by itself: nothing is asked of the engine after the start.
+    for (request, path, kind) in [
+        ("/start HTTP", "engine", ErrorKind::CreateFailed),
+        ("/start HTTP", "auto", ErrorKind::CreateFailed),
+        ("/exec HTTP", "engine", ErrorKind::NotReady),
     ] {
+        let spec = spec.clone().with_provider_option("exec_path", path);
         for hold in [Cut::Hold, Cut::HoldAnswer] {
             proxy.cut(request, hold);
             let began = Instant::now();
             let error = failed(&test, &spec).await;
-            assert_eq!(error.kind(), kind, "{request}: {error:?}");
+            assert_eq!(error.kind(), kind, "{request} {path}: {error:?}");
             assert!(
                 began.elapsed() < Duration::from_secs(25),
-                "{request}: told after {:?}",
+                "{request} {path}: told after {:?}",
                 began.elapsed()
             );
         }
@@ -123,7 +134,7 @@ async fn d15_a_start_or_a_probe_that_gets_no_answer_ends_in_time_and_leaves_noth
 
 #[tokio::test(flavor = "multi_thread")]
 async fn d6_an_engine_lost_under_a_command_is_told_and_the_command_killed_when_it_is_back() {
-    let Some((proxy, test)) = behind_proxy(DockerConfig::default()).await else {
+    let Some((proxy, test)) = behind_proxy(by_engine()).await else {
         return;
     };
     let handle = test.provider.create(&crate::common::busybox()).await.unwrap();
@@ -195,7 +206,7 @@ async fn d6_an_engine_lost_under_a_command_is_told_and_the_command_killed_when_i
 /// output it could not write, whatever the command did.
 #[tokio::test(flavor = "multi_thread")]
 async fn d6_a_command_whose_stream_breaks_keeps_its_exit_code_or_is_lost() {
-    let Some((proxy, test)) = behind_proxy(DockerConfig::default()).await else {
+    let Some((proxy, test)) = behind_proxy(by_engine()).await else {
         return;
     };
     let handle = test.provider.create(&crate::common::busybox()).await.unwrap();
@@ -217,7 +228,7 @@ async fn d6_a_command_whose_stream_breaks_keeps_its_exit_code_or_is_lost() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn d6_a_command_whose_start_is_lost_is_told_and_not_run_twice() {
-    let Some((proxy, test)) = behind_proxy(DockerConfig::default()).await else {
+    let Some((proxy, test)) = behind_proxy(by_engine()).await else {
         return;
     };
     let handle = test.provider.create(&crate::common::busybox()).await.unwrap();
@@ -247,6 +258,45 @@ async fn d6_a_command_whose_start_is_lost_is_told_and_not_run_twice() {
         "",
         "commands whose start was lost"
     );
+    test.provider.close(&handle).await.unwrap();
+}
+
+/// Commands of the agent go by its own socket: an engine that is lost is no matter of theirs.
+#[tokio::test(flavor = "multi_thread")]
+async fn d6_commands_of_the_agent_go_on_without_the_engine() {
+    let Some((proxy, test)) = behind_proxy(DockerConfig::default()).await else {
+        return;
+    };
+    let handle = test.provider.create(&crate::common::busybox()).await.unwrap();
+    let raw = handle.raw::<DockerRaw>().unwrap();
+    assert_eq!(raw.exec_path(), ExecPath::Agent, "{:?}", raw.engine_reason());
+    let lose = async {
+        until("the command has begun", || async {
+            stdout(&test.provider, &handle, "test -e /tmp/begun && echo yes; true").await == "yes\n"
+        })
+        .await;
+        proxy.go_down();
+        assert_eq!(
+            stdout(&test.provider, &handle, "touch /tmp/go; echo on").await,
+            "on\n"
+        );
+    };
+    let line = "echo printed; touch /tmp/begun; until test -e /tmp/go; do sleep 0.02; done; exit 5";
+    let command = ExecOptions::new(line).with_timeout(Duration::from_secs(60));
+    let (result, ()) = tokio::join!(test.provider.exec(&handle, command), lose);
+    let result = result.unwrap();
+    assert_eq!((result.return_code, result.error_type), (5, None), "{result:?}");
+    assert_eq!(result.stdout().as_deref(), Some("printed\n"));
+    let late = ExecOptions::new("sleep 96431").with_timeout(Duration::from_millis(300));
+    let late = test.provider.exec(&handle, late).await.unwrap();
+    assert_eq!(late.error_type, Some(ExecErrorType::Timeout), "{late:?}");
+    assert_eq!(late.survivors, Some(0), "{late:?}");
+    assert_eq!(
+        test.provider.status(&handle).await.unwrap(),
+        SandboxStatus::Unknown
+    );
+    proxy.come_up();
+    assert_eq!(stdout(&test.provider, &handle, &look_for(96431)).await, "");
     test.provider.close(&handle).await.unwrap();
 }
 

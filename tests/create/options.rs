@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gym_sandbox::docker::{CreateConfig, DockerConfig, Preset};
+use gym_sandbox::docker::{CreateConfig, DockerConfig, ExecPathPolicy, Preset};
 use gym_sandbox::{ErrorKind, ExecOptions, SandboxProvider, SandboxResources};
 
 use crate::common::{config, docker, docker_with};
@@ -12,6 +12,7 @@ use crate::support::{container_id, host_config, inspect, refused, stdout};
 async fn c09_c10_c11_workdir_environment_and_init_are_there() {
     let Some(test) = docker().await else { return };
     let spec = crate::common::busybox()
+        .with_provider_option("exec_path", "engine")
         .with_workdir("/made/for this")
         .with_env("GIVEN", "a=b c")
         .with_env("EMPTY", "");
@@ -38,12 +39,44 @@ async fn c09_c10_c11_workdir_environment_and_init_are_there() {
     test.provider.close(&handle).await.unwrap();
 }
 
+/// The agent is process 1 and reaps what is orphaned, so that C4 and C11 don't apply (D28).
+#[tokio::test(flavor = "multi_thread")]
+async fn c09_c10_d28_workdir_and_environment_are_there_with_the_agent() {
+    let Some(test) = docker().await else { return };
+    let spec = crate::common::busybox()
+        .with_workdir("/made/for this")
+        .with_env("GIVEN", "a=b c")
+        .with_env("EMPTY", "");
+    let handle = test.provider.create(&spec).await.unwrap();
+    let line = "pwd; printf '%s|%s' \"$GIVEN\" \"${EMPTY-unset}\"";
+    assert_eq!(
+        stdout(&test.provider, &handle, line).await,
+        "/made/for this\na=b c|"
+    );
+    let container = inspect(&handle).await;
+    let config = container.config.unwrap();
+    assert_eq!(config.working_dir.as_deref(), Some("/made/for this"));
+    assert!(config.env.unwrap().contains(&"GIVEN=a=b c".to_owned()));
+    assert_eq!(config.entrypoint.unwrap()[..2], ["/.gym-sandbox/agent", "init"]);
+    assert_eq!(container.host_config.unwrap().init, Some(false));
+    // Orphans of a command that has ended are reaped by the time that the next has run.
+    let orphan = "(sh -c 'sleep 0.01 & exit 0' &) ; sleep 0.2";
+    stdout(&test.provider, &handle, orphan).await;
+    let zombies = "grep -l '^State:.Z' /proc/[0-9]*/status 2>/dev/null; true";
+    assert_eq!(stdout(&test.provider, &handle, zombies).await, "");
+    test.provider.close(&handle).await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn c11_without_init_the_keepalive_shell_is_process_1() {
     let Some(test) = docker().await else { return };
     let handle = test
         .provider
-        .create(&crate::common::busybox().with_provider_option("use_init", false))
+        .create(
+            &crate::common::busybox()
+                .with_provider_option("exec_path", "engine")
+                .with_provider_option("use_init", false),
+        )
         .await
         .unwrap();
     let first = stdout(&test.provider, &handle, "tr '\\000' ' ' < /proc/1/cmdline").await;
@@ -351,6 +384,8 @@ async fn c16_what_the_engine_refuses_is_typed_and_leaves_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn c04_the_keepalive_of_the_configuration_is_used() {
     let mut config = DockerConfig::default();
+    // With the agent there is none (D28).
+    config.exec.exec_path = ExecPathPolicy::Engine;
     config.create.keepalive_shell = "sh".to_owned();
     config.create.keepalive_cmd = "touch /tmp/kept; exec sleep 4321".to_owned();
     let Some(test) = docker_with(config).await else {

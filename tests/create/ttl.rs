@@ -1,4 +1,4 @@
-//! The end of a sandbox with a ttl (C6, C7, D16), over the engine alone.
+//! The end of a sandbox with a ttl (C6, C7, D16), by the engine alone and by the agent.
 
 use std::time::{Duration, Instant};
 
@@ -12,12 +12,22 @@ use crate::support::{inspect, refused, until_status};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn c06_d16_a_ttl_ends_the_sandbox_and_leaves_it_to_be_looked_at() {
+    for exec_path in ["auto", "engine"] {
+        a_ttl_ends_the_sandbox(exec_path).await;
+    }
+}
+
+async fn a_ttl_ends_the_sandbox(exec_path: &str) {
     let Some(test) = docker().await else { return };
     let ttl = Duration::from_millis(3500);
     let began = Instant::now();
     let handle = test
         .provider
-        .create(&crate::common::busybox().with_ttl(ttl))
+        .create(
+            &crate::common::busybox()
+                .with_provider_option("exec_path", exec_path)
+                .with_ttl(ttl),
+        )
         .await
         .unwrap();
     let labels = inspect(&handle).await.config.unwrap().labels.unwrap();
@@ -56,9 +66,56 @@ async fn c06_d16_a_ttl_ends_the_sandbox_and_leaves_it_to_be_looked_at() {
 async fn c07_d16_a_ttl_with_an_entrypoint_is_refused_and_not_dropped() {
     let Some(test) = docker().await else { return };
     let spec = crate::common::busybox()
+        .with_provider_option("exec_path", "engine")
         .with_ttl(Duration::from_secs(5))
         .with_entrypoint(["sleep", "100"]);
     let error = refused(&test, &spec).await;
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error:?}");
     assert!(error.to_string().contains("ttl"), "{error}");
+}
+
+/// The agent runs the entrypoint as its child, and ends with it or at its time.
+#[tokio::test(flavor = "multi_thread")]
+async fn c07_d16_a_ttl_ends_an_entrypoint() {
+    let Some(test) = docker().await else { return };
+    let ttl = Duration::from_millis(2500);
+    let began = Instant::now();
+    let spec = crate::common::busybox().with_ttl(ttl).with_entrypoint([
+        "sh",
+        "-c",
+        "trap '' TERM; touch /tmp/runs; sleep 100; sleep 100",
+    ]);
+    let handle = test.provider.create(&spec).await.unwrap();
+    let result = test
+        .provider
+        .exec(
+            &handle,
+            ExecOptions::new("until test -e /tmp/runs; do sleep 0.02; done"),
+        )
+        .await
+        .unwrap();
+    assert!(result.is_success(), "{result:?}");
+    until_status(&test.provider, &handle, SandboxStatus::Stopped).await;
+    assert!(began.elapsed() >= ttl, "it ended after {:?}", began.elapsed());
+    let detail = test.provider.inspect(&handle).await.unwrap();
+    assert_eq!(detail.exit_code, Some(124), "{detail:?}");
+    test.provider.close(&handle).await.unwrap();
+}
+
+/// An entrypoint that ends by itself ends the sandbox with its own code.
+#[tokio::test(flavor = "multi_thread")]
+async fn d16_an_entrypoint_under_a_ttl_keeps_its_exit_code() {
+    let Some(test) = docker().await else { return };
+    let spec = crate::common::busybox()
+        .with_ttl(Duration::from_secs(600))
+        .with_entrypoint(["sh", "-c", "until test -e /tmp/end; do sleep 0.02; done; exit 7"]);
+    let handle = test.provider.create(&spec).await.unwrap();
+    test.provider
+        .exec(&handle, ExecOptions::new("touch /tmp/end"))
+        .await
+        .unwrap();
+    until_status(&test.provider, &handle, SandboxStatus::Stopped).await;
+    let detail = test.provider.inspect(&handle).await.unwrap();
+    assert_eq!(detail.exit_code, Some(7), "{detail:?}");
+    test.provider.close(&handle).await.unwrap();
 }

@@ -10,7 +10,7 @@ use gym_sandbox::{
 };
 use tokio::io::AsyncReadExt;
 
-use super::{common, start};
+use super::{Started, common, start, start_both_ways};
 
 #[tokio::test]
 async fn x09_a_path_without_the_shell_does_not_hide_it() {
@@ -132,9 +132,12 @@ fn d34_a_provider_is_shared_by_many_runtimes() {
             .build()
             .unwrap()
     };
-    let Some(started) = runtime().block_on(start(SandboxSpec::new(common::BUSYBOX))) else {
-        return;
-    };
+    for started in runtime().block_on(start_both_ways(SandboxSpec::new(common::BUSYBOX))) {
+        shared_by_many_runtimes(started, runtime);
+    }
+}
+
+fn shared_by_many_runtimes(started: Started, runtime: fn() -> tokio::runtime::Runtime) {
     std::thread::scope(|threads| {
         for number in 0..8 {
             let sandbox = &started.sandbox;
@@ -157,15 +160,8 @@ fn d34_a_provider_is_shared_by_many_runtimes() {
             .is_err()
     );
     drop(doomed);
-    let left = "pidof sleep | wc -w";
     let deadline = Instant::now() + Duration::from_secs(20);
-    while runtime()
-        .block_on(started.sandbox.exec(left))
-        .unwrap()
-        .stdout()
-        .as_deref()
-        != Some("1\n")
-    {
+    while runtime().block_on(started.processes()) != started.at_rest {
         assert!(Instant::now() < deadline, "the command lives on");
     }
     runtime().block_on(started.close());

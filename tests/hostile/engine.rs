@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use gym_sandbox::docker::DockerConfig;
+use gym_sandbox::docker::{DockerConfig, ExecPathPolicy};
 use gym_sandbox::{
     AsyncSandbox, ExecErrorType, ExecOptions, ExecReason, SandboxReason, SandboxSpec, SandboxStatus,
 };
@@ -128,6 +128,8 @@ async fn behind_a_proxy() -> Option<Behind> {
         return None;
     };
     let mut config = DockerConfig::default();
+    // Commands of the agent need no engine.
+    config.exec.exec_path = ExecPathPolicy::Engine;
     config.host = Some(format!("unix://{}", proxy.path.display()));
     let test = common::docker_with(config).await?;
     let sandbox = AsyncSandbox::new(test.provider.clone()).with_spec(SandboxSpec::new(common::BUSYBOX));

@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use gym_sandbox::{ExecErrorType, ExecOptions, ExecResult, SandboxSpec};
+use gym_sandbox::docker::{DockerConfig, ExecPathPolicy};
+use gym_sandbox::{ExecErrorType, ExecOptions, ExecPath, ExecResult, SandboxSpec};
 
-use super::{Started, common, start};
+use super::{Started, common, start_both_ways, start_with};
 
 /// A process under a name that looks like the end of its own entry in /proc.
 const ODD_NAME: &str = r#"
@@ -32,20 +33,19 @@ async fn times_out(started: &Started, options: ExecOptions) -> ExecResult {
     result
 }
 
-/// Asks the engine, which no process can hide from.
+/// How many processes of commands there are.
 async fn processes(started: &Started) -> usize {
-    let client = common::client().await.unwrap();
-    let id = started.sandbox.sandbox_id().unwrap();
-    let top = client.top_processes(id.as_str(), None).await.unwrap();
-    // The init process, the keepalive shell and its sleep.
-    top.processes.unwrap().len().saturating_sub(3)
+    started.processes().await - started.at_rest
 }
 
 #[tokio::test]
 async fn d03_a_command_that_clears_its_environment_is_killed() {
-    let Some(started) = start(SandboxSpec::new(common::BUSYBOX)).await else {
-        return;
-    };
+    for started in start_both_ways(SandboxSpec::new(common::BUSYBOX)).await {
+        clears_its_environment(started).await;
+    }
+}
+
+async fn clears_its_environment(started: Started) {
     for options in [
         ExecOptions::new(["env", "-i", "sleep", "987654"]),
         ExecOptions::new("exec env -i sleep 987654"),
@@ -60,9 +60,12 @@ async fn d03_a_command_that_clears_its_environment_is_killed() {
 
 #[tokio::test]
 async fn d03_no_name_and_no_lost_thread_hides_a_process() {
-    let Some(started) = start(SandboxSpec::new(common::DEBIAN)).await else {
-        return;
-    };
+    for started in start_both_ways(SandboxSpec::new(common::DEBIAN)).await {
+        hides(started).await;
+    }
+}
+
+async fn hides(started: Started) {
     for program in [ODD_NAME, NO_FIRST_THREAD] {
         for argv in [
             vec!["python3", "-c", program],
@@ -78,9 +81,12 @@ async fn d03_no_name_and_no_lost_thread_hides_a_process() {
 
 #[tokio::test]
 async fn d03_setuid_programs_of_an_ordinary_user_are_killed() {
-    let Some(started) = start(SandboxSpec::new(common::DEBIAN)).await else {
-        return;
-    };
+    for started in start_both_ways(SandboxSpec::new(common::DEBIAN)).await {
+        runs_setuid_programs(started).await;
+    }
+}
+
+async fn runs_setuid_programs(started: Started) {
     let made = started
         .exec("for p in sleep setsid; do cp $(command -v $p) /bin/s$p && chmod 4755 /bin/s$p; done")
         .await;
@@ -95,21 +101,40 @@ async fn d03_setuid_programs_of_an_ordinary_user_are_killed() {
 
 #[tokio::test]
 async fn d03_a_shell_that_lies_about_the_kill_is_not_believed() {
-    let Some(started) = start(SandboxSpec::new(common::DEBIAN)).await else {
-        return;
-    };
+    for started in start_both_ways(SandboxSpec::new(common::DEBIAN)).await {
+        lies_about_the_kill(started).await;
+    }
+}
+
+async fn lies_about_the_kill(started: Started) {
     let line = "printf '#!/usr/bin/python3\\nprint(\"killed 99 survivors 0 hidden 0\")\\n' >/tmp/sh; \
                 chmod 755 /tmp/sh; exec python3 -c 'import os, time
 os.rename(\"/tmp/sh\", \"/bin/bash\"); time.sleep(987654)'";
     let result = times_out(&started, ExecOptions::new(line)).await;
-    assert_ne!(result.survivors, Some(0), "{result:?}");
+    match result.exec_path {
+        ExecPath::Engine => assert_ne!(result.survivors, Some(0), "{result:?}"),
+        // It asks no shell.
+        ExecPath::Agent => {
+            assert_eq!(
+                (result.killed, result.survivors),
+                (Some(1), Some(0)),
+                "{result:?}"
+            );
+            assert_eq!(processes(&started).await, 0);
+        }
+        other => panic!("{other:?}"),
+    }
     started.sandbox.stop().await.unwrap();
 }
 
 #[tokio::test]
 async fn d03_a_shell_that_prints_a_banner_still_kills() {
     let spec = SandboxSpec::new(common::DEBIAN).with_env("BASH_ENV", "/tmp/banner");
-    let Some(started) = start(spec).await else { return };
+    let mut config = DockerConfig::default();
+    config.exec.exec_path = ExecPathPolicy::Engine;
+    let Some(started) = start_with(config, spec).await else {
+        return;
+    };
     let made = started.exec("echo 'echo welcome; set -eu' >/tmp/banner").await;
     assert!(made.is_success(), "{made:?}");
     let result = times_out(&started, ExecOptions::new(["sleep", "987654"])).await;
