@@ -6,6 +6,8 @@ use gym_sandbox::docker::DockerRaw;
 use gym_sandbox::{AsyncSandbox, Error, ErrorKind, Operation, Result};
 use tokio::process::Command;
 
+use super::creation::Made;
+use super::fleet::Fleet;
 use super::raw::{RawEngine, RawError};
 use super::scratch::Scratch;
 
@@ -17,6 +19,12 @@ pub(in crate::cli) struct Context<'a> {
     pub(in crate::cli) hardened: Target<'a>,
     /// One whose commands are run by the resident agent.
     pub(in crate::cli) agent: Target<'a>,
+    /// Such a one with the preset `hardened`.
+    pub(in crate::cli) agent_hardened: Target<'a>,
+    /// More of them.
+    pub(in crate::cli) fleet: Fleet,
+    /// What rows of creation have left.
+    pub(in crate::cli) made: Made,
     /// The same engine without the library.
     pub(in crate::cli) raw: RawEngine,
     /// The engine's address.

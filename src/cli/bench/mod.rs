@@ -2,8 +2,11 @@
 //! only their ratio is judged and never the machine.
 
 pub(super) mod context;
+pub(super) mod creation;
+pub(super) mod fleet;
 mod machine;
 pub(super) mod memory;
+pub(super) mod processor;
 pub(super) mod raw;
 pub(super) mod report;
 pub(super) mod rows;

@@ -6,7 +6,11 @@ use std::path::{Path, PathBuf};
 use bollard::Docker;
 use bollard::container::LogOutput;
 use bollard::exec::{CreateExecOptions, StartExecOptions, StartExecResults};
-use bollard::query_parameters::{DownloadFromContainerOptionsBuilder, UploadToContainerOptionsBuilder};
+use bollard::models::{ContainerCreateBody, HostConfig};
+use bollard::query_parameters::{
+    CreateContainerOptionsBuilder, DownloadFromContainerOptionsBuilder, RemoveContainerOptionsBuilder,
+    StartContainerOptions, UploadToContainerOptionsBuilder,
+};
 use bytes::Bytes;
 use futures::StreamExt;
 use tokio::io::AsyncWriteExt;
@@ -66,6 +70,44 @@ impl RawEngine {
         let docker = Docker::connect_with_host(address).map_err(unreachable)?;
         let docker = docker.negotiate_version().await.map_err(unreachable)?;
         Ok(Self { docker })
+    }
+
+    /// Creates a container that sleeps, and starts it. It ends by itself after ten minutes, and is gone then.
+    ///
+    /// # Errors
+    /// A call failed.
+    pub(in crate::cli) async fn create(
+        &self,
+        name: &str,
+        image: &str,
+        network: Option<&str>,
+    ) -> Result<(), RawError> {
+        let body = ContainerCreateBody {
+            image: Some(image.to_owned()),
+            entrypoint: Some(vec!["sleep".to_owned(), "600".to_owned()]),
+            host_config: Some(HostConfig {
+                network_mode: network.map(str::to_owned),
+                auto_remove: Some(true),
+                ..HostConfig::default()
+            }),
+            ..ContainerCreateBody::default()
+        };
+        let options = CreateContainerOptionsBuilder::new().name(name).build();
+        self.docker.create_container(Some(options), body).await?;
+        self.docker
+            .start_container(name, None::<StartContainerOptions>)
+            .await?;
+        Ok(())
+    }
+
+    /// Kills and removes a container.
+    ///
+    /// # Errors
+    /// The call failed.
+    pub(in crate::cli) async fn remove(&self, container: &str) -> Result<(), RawError> {
+        let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
+        self.docker.remove_container(container, Some(options)).await?;
+        Ok(())
     }
 
     /// Runs a program that must exit with 0 after so many bytes on standard output.

@@ -3,6 +3,7 @@
 use futures::FutureExt;
 
 use super::context::{Context, DockerCli, host_spawn};
+use super::creation::{Creation, Until};
 use super::memory::MemoryWork;
 use super::sample::{Method, Plan, Step};
 use super::scratch::What;
@@ -24,6 +25,8 @@ pub(in crate::cli) enum Measured {
     Time(TimeRow),
     /// The memory of this process meanwhile.
     Memory(MemoryWork),
+    /// The processor time of this process.
+    Processor,
 }
 
 /// A row that compares times.
@@ -50,6 +53,10 @@ enum Preset {
     Hardened,
     /// `compat`, with the resident agent; beside the raw calls stands a process of this machine.
     Agent,
+    /// The same, against the docker CLI where it can do that.
+    AgentCli,
+    /// `hardened`, with the resident agent; beside the raw calls stands the library under `compat`.
+    AgentHardened,
 }
 
 /// How much is done in one run, for its rate.
@@ -79,6 +86,14 @@ const LARGE_DOWN_GOAL: f64 = 1.15;
 const AGENT_GOAL: f64 = 1.0 / 25.0;
 /// And at most so much more than a process of this machine.
 const SPAWN_GOAL: Option<f64> = Some(2.0);
+/// Under `hardened` at most so much more than under `compat`.
+const AGENT_HARDENED_GOAL: Option<f64> = Some(1.1);
+/// Over several sandboxes at least thirty times the rate of raw calls.
+const FLEET_GOAL: f64 = 1.0 / 30.0;
+/// Over the channel through the engine at least 0.80 of the raw rate.
+const AGENT_STREAM_GOAL: f64 = 1.0 / 0.80;
+/// A small file by the agent takes at most this part of an archive call.
+const AGENT_FILE_GOAL: f64 = 1.0 / 15.0;
 /// By the local socket at least three times the raw rate, as a ratio of times.
 const AGENT_STDOUT_GOAL: f64 = 1.0 / 3.0;
 /// At least 0.95 of the raw rate, as a ratio of times.
@@ -123,7 +138,7 @@ const LARGE: Plan = Plan {
 };
 
 /// All rows.
-pub(in crate::cli) const ROWS: [Row; 21] = [
+pub(in crate::cli) const ROWS: [Row; 33] = [
     exec(
         "exec engine true sequential",
         Work::True,
@@ -168,7 +183,37 @@ pub(in crate::cli) const ROWS: [Row; 21] = [
         BATCHES,
     ),
     exec("exec agent true sequential", Work::True, Preset::Agent, BLOCKS),
+    exec(
+        "exec agent true sequential hardened",
+        Work::True,
+        Preset::AgentHardened,
+        BLOCKS,
+    ),
+    exec(
+        "exec agent true 32 in flight over 8",
+        Work::TrueOverFleet,
+        Preset::Agent,
+        BATCHES,
+    ),
     exec("exec agent stdout 100 MB", Work::Stdout, Preset::Agent, BATCHES),
+    exec(
+        "exec agent stdout 100 MB from afar",
+        Work::StdoutFromAfar,
+        Preset::Agent,
+        BATCHES,
+    ),
+    Row {
+        name: "exec agent processor time",
+        measured: Measured::Processor,
+    },
+    create("create agent to ready", Until::Ready, None),
+    create("create agent to ready none", Until::Ready, Some("none")),
+    create("create agent to removed", Until::Removed, None),
+    create("create agent to removed none", Until::Removed, Some("none")),
+    agent_copy("upload agent 1 KiB", Way::Up, What::Kibibyte),
+    agent_copy("download agent 1 KiB", Way::Down, What::Kibibyte),
+    agent_copy("upload agent 64 KiB", Way::Up, What::Small),
+    agent_copy("download agent 64 KiB", Way::Down, What::Small),
     Row {
         name: "exec engine output 5 GB under a 1 MiB cap",
         measured: Measured::Memory(MemoryWork::Output),
@@ -186,9 +231,43 @@ pub(in crate::cli) const ROWS: [Row; 21] = [
     copy("download 256 MiB", Way::Down, What::Large),
 ];
 
+const fn create(name: &'static str, until: Until, network: Option<&'static str>) -> Row {
+    let (goal, other_goal) = match (until, network) {
+        (Until::Ready, None) => (0.85, None),
+        (Until::Ready, Some(_)) => (0.78, None),
+        (Until::Removed, None) => (0.92, Some(0.82)),
+        (Until::Removed, Some(_)) => (0.82, Some(0.70)),
+    };
+    Row {
+        name,
+        measured: Measured::Time(TimeRow {
+            work: Work::Create(Creation { until, network }),
+            preset: Preset::AgentCli,
+            goal,
+            other_goal,
+            plan: BATCHES,
+            amount: Amount::One,
+        }),
+    }
+}
+
+const fn agent_copy(name: &'static str, way: Way, what: What) -> Row {
+    Row {
+        name,
+        measured: Measured::Time(TimeRow {
+            work: Work::Copy(Transfer { way, what }),
+            preset: Preset::Agent,
+            goal: AGENT_FILE_GOAL,
+            other_goal: None,
+            plan: PIECES,
+            amount: Amount::One,
+        }),
+    }
+}
+
 const fn copy(name: &'static str, way: Way, what: What) -> Row {
     let (goal, other_goal, plan, amount) = match (what, way) {
-        (What::Kibibyte | What::Mebibyte, _) => (PIECE_GOAL, None, PIECES, Amount::One),
+        (What::Kibibyte | What::Small | What::Mebibyte, _) => (PIECE_GOAL, None, PIECES, Amount::One),
         (What::Tree, Way::Up) => (TREE_GOAL, TREE_CLI_GOAL, TREES, Amount::One),
         (What::Tree, Way::Down) => (TREE_GOAL, None, TREES, Amount::One),
         (What::Large, Way::Up) => (LARGE_UP_GOAL, None, LARGE, Amount::Bytes(what.bytes())),
@@ -216,19 +295,22 @@ const fn copy_memory(name: &'static str, way: Way) -> Row {
 }
 
 const fn exec(name: &'static str, work: Work, preset: Preset, plan: Plan) -> Row {
-    let is_agent = matches!(preset, Preset::Agent);
+    let is_agent = matches!(preset, Preset::Agent | Preset::AgentHardened);
     let (goal, amount) = match work {
         Work::True if is_agent => (AGENT_GOAL, Amount::One),
         Work::Stdout if is_agent => (AGENT_STDOUT_GOAL, Amount::Bytes(STDOUT_BYTES)),
         Work::True | Work::TrueWithTimeout => (EXEC_GOAL, Amount::One),
         Work::TrueInFlight => (EXEC_GOAL, Amount::Execs(IN_FLIGHT)),
         Work::Stdout => (STDOUT_GOAL, Amount::Bytes(STDOUT_BYTES)),
-        Work::Copy(_) => panic!("`copy` makes the rows of copies"),
+        Work::TrueOverFleet => (FLEET_GOAL, Amount::Execs(IN_FLIGHT)),
+        Work::StdoutFromAfar => (AGENT_STREAM_GOAL, Amount::Bytes(STDOUT_BYTES)),
+        Work::Copy(_) | Work::Create(_) => panic!("these rows have functions of their own"),
     };
     let other_goal = match (preset, work) {
         (Preset::Compat, Work::True | Work::TrueWithTimeout | Work::TrueInFlight) => CLI_GOAL,
         (Preset::Agent, Work::True) => SPAWN_GOAL,
-        (Preset::Hardened | Preset::Agent, _) | (Preset::Compat, Work::Stdout | Work::Copy(_)) => None,
+        (Preset::AgentHardened, Work::True) => AGENT_HARDENED_GOAL,
+        _ => None,
     };
     Row {
         name,
@@ -256,7 +338,8 @@ impl TimeRow {
         let target = match self.preset {
             Preset::Compat => &context.compat,
             Preset::Hardened => &context.hardened,
-            Preset::Agent => &context.agent,
+            Preset::Agent | Preset::AgentCli => &context.agent,
+            Preset::AgentHardened => &context.agent_hardened,
         };
         let ready = |side: Side| {
             let step: Step<'a> = Box::new(move || self.work.ready(context, target, side).boxed());
@@ -275,17 +358,24 @@ impl TimeRow {
             },
         ];
         match self.preset {
-            Preset::Compat if context.cli == DockerCli::Installed => methods.push(Method {
-                name: "docker CLI",
-                ready: ready(Side::Cli),
-                once: Box::new(|| self.work.docker_cli(context, target).boxed()),
-            }),
+            Preset::Compat | Preset::AgentCli if context.cli == DockerCli::Installed => {
+                methods.push(Method {
+                    name: "docker CLI",
+                    ready: ready(Side::Cli),
+                    once: Box::new(|| self.work.docker_cli(context, target).boxed()),
+                });
+            }
             Preset::Agent if self.work == Work::True => methods.push(Method {
                 name: "host spawn",
                 ready: None,
                 once: Box::new(|| host_spawn(&["true"]).boxed()),
             }),
-            Preset::Compat | Preset::Agent => {}
+            Preset::AgentHardened => methods.push(Method {
+                name: "compat",
+                ready: None,
+                once: Box::new(|| self.work.ours(context, &context.agent).boxed()),
+            }),
+            Preset::Compat | Preset::Agent | Preset::AgentCli => {}
             Preset::Hardened => methods.push(Method {
                 name: "compat",
                 ready: None,
@@ -297,19 +387,4 @@ impl TimeRow {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_exec_row_that_compares_times_has_its_hardened_row_right_after_it() {
-        let names: Vec<&str> = ROWS
-            .iter()
-            .filter(|row| row.name.starts_with("exec ") && !row.is_long())
-            .filter(|row| !row.is_long() && row.name.starts_with("exec engine"))
-            .map(|row| row.name)
-            .collect();
-        for pair in names.chunks(2) {
-            assert_eq!(pair[1], format!("{} hardened", pair[0]));
-        }
-    }
-}
+mod tests;

@@ -14,6 +14,8 @@ use tokio::sync::OnceCell;
 pub(in crate::cli) enum What {
     /// A file of 1 KiB.
     Kibibyte,
+    /// A file of 64 KiB.
+    Small,
     /// A file of 1 MiB.
     Mebibyte,
     /// A directory of 5,000 files of 1 KiB in 50 directories.
@@ -32,6 +34,7 @@ impl What {
     pub(super) const fn bytes(self) -> u64 {
         match self {
             Self::Kibibyte => 1 << 10,
+            Self::Small => 1 << 16,
             Self::Mebibyte => 1 << 20,
             Self::Tree => TREE_FILES as u64 * (1 << 10),
             Self::Large => (LARGE_PIECES * PIECE_BYTES) as u64,
@@ -41,6 +44,7 @@ impl What {
     fn name(self) -> &'static str {
         match self {
             Self::Kibibyte => "kibibyte",
+            Self::Small => "small",
             Self::Mebibyte => "mebibyte",
             Self::Tree => "tree",
             Self::Large => "large",
@@ -52,9 +56,9 @@ impl What {
 #[derive(Debug)]
 pub(in crate::cli) struct Scratch {
     directory: TempDir,
-    made: [OnceCell<()>; 4],
+    made: [OnceCell<()>; 5],
     /// Set when the sandbox has what downloads are measured with.
-    pub(super) sent: [OnceCell<()>; 4],
+    pub(super) sent: [OnceCell<()>; 5],
 }
 
 impl Scratch {
@@ -66,8 +70,8 @@ impl Scratch {
         let directory = on_disk(tempfile::tempdir).await?;
         Ok(Self {
             directory,
-            made: [const { OnceCell::const_new() }; 4],
-            sent: [const { OnceCell::const_new() }; 4],
+            made: [const { OnceCell::const_new() }; 5],
+            sent: [const { OnceCell::const_new() }; 5],
         })
     }
 
@@ -153,6 +157,7 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
 fn fill(path: &Path, what: What) -> io::Result<()> {
     match what {
         What::Kibibyte => fs::write(path, content(1 << 10)),
+        What::Small => fs::write(path, content(1 << 16)),
         What::Mebibyte => fs::write(path, content(PIECE_BYTES)),
         What::Tree => (0..TREE_FILES).try_for_each(|index| {
             let directory = path.join(format!("directory-{}", index / TREE_DIRECTORY_FILES));

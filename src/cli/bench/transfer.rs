@@ -88,7 +88,7 @@ impl Transfer {
         match self.way {
             Way::Up => {
                 let archive = match what {
-                    What::Kibibyte | What::Mebibyte => {
+                    What::Kibibyte | What::Small | What::Mebibyte => {
                         let path = scratch.archive(what);
                         RawArchive::Whole(on_disk(move || std::fs::read(path)).await?.into())
                     }

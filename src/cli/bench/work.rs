@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use futures::future::try_join_all;
-use gym_sandbox::{ExecOptions, ExecTimeout, Operation, Result};
+use gym_sandbox::{ExecOptions, ExecResult, ExecTimeout, Operation, Result};
 
 use super::context::{Context, Target, baseline_failed, succeeded};
+use super::creation::Creation;
 use super::transfer::{Side, Transfer};
 
 /// How many commands run at the same time.
@@ -29,23 +30,35 @@ pub(in crate::cli) enum Work {
     TrueWithTimeout,
     /// Many of them at the same time.
     TrueInFlight,
+    /// Many of them at the same time, over several sandboxes.
+    TrueOverFleet,
     /// A command with a long output, of which the usual part is kept.
     Stdout,
+    /// The same over the channel that goes through the engine.
+    StdoutFromAfar,
     /// A copy.
     Copy(Transfer),
+    /// A sandbox is made.
+    Create(Creation),
 }
 
 impl Work {
     /// Says whether every run needs something ready.
     pub(super) fn needs_ready(self) -> bool {
-        matches!(self, Self::Copy(_))
+        matches!(self, Self::Copy(_) | Self::Create(_))
     }
 
     /// Makes that ready.
     pub(super) async fn ready(self, context: &Context<'_>, target: &Target<'_>, side: Side) -> Result<()> {
         match self {
             Self::Copy(transfer) => transfer.ready(context, target, side).await,
-            Self::True | Self::TrueWithTimeout | Self::TrueInFlight | Self::Stdout => Ok(()),
+            Self::Create(_) => context.made.remove(context).await,
+            Self::True
+            | Self::TrueWithTimeout
+            | Self::TrueInFlight
+            | Self::TrueOverFleet
+            | Self::Stdout
+            | Self::StdoutFromAfar => Ok(()),
         }
     }
 
@@ -58,8 +71,21 @@ impl Work {
                 let each = || ours(target, &TRUE, ExecTimeout::Never, 0);
                 try_join_all((0..IN_FLIGHT).map(|_| each())).await.map(drop)
             }
+            Self::TrueOverFleet => {
+                let targets = context.fleet.targets().await?;
+                let each = targets.iter().cycle().take(IN_FLIGHT as usize);
+                try_join_all(each.map(|target| ours(target, &TRUE, ExecTimeout::Never, 0)))
+                    .await
+                    .map(drop)
+            }
             Self::Stdout => ours(target, &STDOUT, ExecTimeout::Never, STDOUT_BYTES).await,
+            Self::StdoutFromAfar => {
+                let options = ExecOptions::new(STDOUT).with_timeout(ExecTimeout::Never);
+                let result = context.fleet.exec_from_afar(&target.container, options).await?;
+                ended_well(&result, STDOUT_BYTES)
+            }
             Self::Copy(transfer) => transfer.ours_whole(context, target).await,
+            Self::Create(creation) => creation.ours(context).await,
         }
     }
 
@@ -71,8 +97,16 @@ impl Work {
             Self::TrueInFlight => try_join_all((0..IN_FLIGHT).map(|_| exec(&TRUE, 0)))
                 .await
                 .map(drop),
-            Self::Stdout => exec(&STDOUT, STDOUT_BYTES).await,
+            Self::TrueOverFleet => {
+                let targets = context.fleet.targets().await?;
+                let each = targets.iter().cycle().take(IN_FLIGHT as usize);
+                try_join_all(each.map(|target| context.raw.exec(&target.container, &TRUE, 0)))
+                    .await
+                    .map(drop)
+            }
+            Self::Stdout | Self::StdoutFromAfar => exec(&STDOUT, STDOUT_BYTES).await,
             Self::Copy(transfer) => return transfer.raw(context, target).await,
+            Self::Create(creation) => return creation.raw(context).await,
         };
         ended.map_err(|error| baseline_failed(Operation::Exec, error))
     }
@@ -83,15 +117,26 @@ impl Work {
         match self {
             Self::True | Self::TrueWithTimeout => exec(&TRUE).await,
             Self::TrueInFlight => try_join_all((0..IN_FLIGHT).map(|_| exec(&TRUE))).await.map(drop),
-            Self::Stdout => exec(&STDOUT).await,
+            Self::TrueOverFleet => {
+                let targets = context.fleet.targets().await?;
+                let each = targets.iter().cycle().take(IN_FLIGHT as usize);
+                try_join_all(each.map(|target| context.docker_exec(&target.container, &TRUE)))
+                    .await
+                    .map(drop)
+            }
+            Self::Stdout | Self::StdoutFromAfar => exec(&STDOUT).await,
             Self::Copy(transfer) => transfer.docker_cli(context, target).await,
+            Self::Create(creation) => creation.docker_cli(context).await,
         }
     }
 }
 
 async fn ours(target: &Target<'_>, argv: &[&str], timeout: ExecTimeout, stdout_bytes: u64) -> Result<()> {
     let options = ExecOptions::new(argv.to_vec()).with_timeout(timeout);
-    let result = target.sandbox.exec_with(options).await?;
+    ended_well(&target.sandbox.exec_with(options).await?, stdout_bytes)
+}
+
+fn ended_well(result: &ExecResult, stdout_bytes: u64) -> Result<()> {
     succeeded(
         result.is_success() && result.bytes().stdout == stdout_bytes,
         "the library's exec did not succeed",

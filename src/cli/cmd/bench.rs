@@ -6,12 +6,14 @@ use gym_sandbox::docker::DockerProvider;
 use gym_sandbox::{AsyncSandbox, Error, ErrorKind, Operation, Result, SandboxProvider, SandboxSpec};
 
 use crate::cli::bench::context::{Context, DockerCli, Target, baseline_failed};
+use crate::cli::bench::creation::Made;
+use crate::cli::bench::fleet::Fleet;
 use crate::cli::bench::raw::RawEngine;
 use crate::cli::bench::report::{BenchReport, RowReport};
 use crate::cli::bench::rows::{Measured, ROWS, Row, TimeRow};
 use crate::cli::bench::sample::{Plan, take};
 use crate::cli::bench::scratch::Scratch;
-use crate::cli::bench::{Machine, memory};
+use crate::cli::bench::{Machine, memory, processor};
 use crate::cli::exit;
 use crate::cli::output::{self, Format};
 use crate::cli::resolve::{BenchRequest, Effort};
@@ -27,7 +29,9 @@ pub(in crate::cli) async fn run(request: BenchRequest) -> Result<u8> {
     let engine = provider.diagnose().await?;
     let machine = Machine::this();
     let address = engine.address.clone();
-    let outcome = measure_all(Arc::new(provider), request.image, address, rows, request.effort).await?;
+    let provider = Arc::new(provider);
+    let measuring = measure_all(provider, request.image, address, rows, request.effort);
+    let outcome = Box::pin(measuring).await?;
     let rows = match outcome {
         Outcome::Ended(rows) => rows,
         Outcome::Interrupted(interrupt) => return Ok(interrupt.exit_code()),
@@ -70,48 +74,70 @@ fn chosen(filter: Option<&str>, effort: Effort) -> Result<Vec<&'static Row>> {
 }
 
 async fn measure_all(
-    provider: Arc<dyn SandboxProvider>,
+    docker: Arc<DockerProvider>,
     image: String,
     address: String,
     rows: Vec<&'static Row>,
     effort: Effort,
 ) -> Result<Outcome<Vec<RowReport>>> {
-    let by_agent = SandboxSpec::new(image).with_provider_option("exec_path", "agent");
+    let provider: Arc<dyn SandboxProvider> = Arc::clone(&docker) as _;
+    let sandbox = |spec: &SandboxSpec| AsyncSandbox::new(Arc::clone(&provider)).with_spec(spec.clone());
+    let by_agent = SandboxSpec::new(&image).with_provider_option("exec_path", "agent");
     let spec = by_agent.clone().with_provider_option("exec_path", "engine");
-    let by_agent = AsyncSandbox::new(Arc::clone(&provider)).with_spec(by_agent);
-    let hardened = spec.clone().with_provider_option("preset", "hardened");
-    let hardened = AsyncSandbox::new(Arc::clone(&provider)).with_spec(hardened);
+    let hardened = |spec: &SandboxSpec| sandbox(&spec.clone().with_provider_option("preset", "hardened"));
+    let others = [sandbox(&by_agent), hardened(&by_agent), hardened(&spec)];
     // The outer one owns the provider: its end waits for whatever a signal left to the background.
-    let compat = AsyncSandbox::owning(provider).with_spec(spec);
+    let compat = AsyncSandbox::owning(Arc::clone(&provider)).with_spec(spec);
+    let [agent, agent_hardened, hardened] = others;
     let outcome = with_sandbox(compat, Afterwards::Remove, async |compat| {
-        let outcome = with_sandbox(by_agent, Afterwards::Remove, async |by_agent| {
-            with_sandbox(hardened, Afterwards::Remove, async |hardened| {
-                let raw = RawEngine::connect(&address)
-                    .await
-                    .map_err(|error| baseline_failed(Operation::Connect, error))?;
-                let context = Context {
-                    compat: Target::of(compat)?,
-                    hardened: Target::of(hardened)?,
-                    agent: Target::of(by_agent)?,
-                    raw,
-                    address: address.clone(),
-                    cli: DockerCli::find().await,
-                    scratch: Scratch::new().await?,
-                };
-                let mut reports = Vec::with_capacity(rows.len());
-                for row in rows {
-                    output::note(&format!("measuring {}", row.name));
-                    reports.push(measure(&context, row, effort).await?);
-                }
-                Ok(reports)
-            })
-            .await
-        })
-        .await?;
-        Ok(flat(outcome))
-    })
-    .await?;
-    Ok(flat(outcome))
+        let outcome = with_sandbox(agent, Afterwards::Remove, async |agent| {
+            let outcome = with_sandbox(agent_hardened, Afterwards::Remove, async |agent_hardened| {
+                let measuring = with_sandbox(hardened, Afterwards::Remove, async |hardened| {
+                    let raw = RawEngine::connect(&address)
+                        .await
+                        .map_err(|error| baseline_failed(Operation::Connect, error))?;
+                    let context = Context {
+                        compat: Target::of(compat)?,
+                        hardened: Target::of(hardened)?,
+                        agent: Target::of(agent)?,
+                        agent_hardened: Target::of(agent_hardened)?,
+                        fleet: Fleet::new(docker, image),
+                        made: Made::default(),
+                        raw,
+                        address: address.clone(),
+                        cli: DockerCli::find().await,
+                        scratch: Scratch::new().await?,
+                    };
+                    Box::pin(measure_rows(context, rows, effort)).await
+                });
+                Box::pin(measuring).await
+            });
+            Box::pin(outcome).await.map(flat)
+        });
+        Box::pin(outcome).await.map(flat)
+    });
+    Box::pin(outcome).await.map(flat)
+}
+
+async fn measure_rows(
+    context: Context<'_>,
+    rows: Vec<&'static Row>,
+    effort: Effort,
+) -> Result<Vec<RowReport>> {
+    let measured = async {
+        let mut reports = Vec::with_capacity(rows.len());
+        for row in rows {
+            output::note(&format!("measuring {}", row.name));
+            reports.push(measure(&context, row, effort).await?);
+        }
+        Ok(reports)
+    }
+    .await;
+    let removed = context.made.remove(&context).await;
+    let ended = context.fleet.end().await;
+    let reports = measured?;
+    removed.and(ended)?;
+    Ok(reports)
 }
 
 fn flat<T>(outcome: Outcome<Outcome<T>>) -> Outcome<T> {
@@ -127,6 +153,10 @@ async fn measure(context: &Context<'_>, row: &'static Row, effort: Effort) -> Re
         Measured::Memory(work) => {
             let (ours, raw) = memory::measure(context, *work).await?;
             Ok(RowReport::of_memory(row.name, ours, raw, work.expected()))
+        }
+        Measured::Processor => {
+            let (ours, raw) = processor::measure(context, effort == Effort::Quick).await?;
+            Ok(RowReport::of_processor(row.name, ours, raw))
         }
     }
 }
