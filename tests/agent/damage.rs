@@ -11,8 +11,8 @@ use gym_sandbox::{
 
 use super::{Kept, common, docker};
 
-/// An image with a file where the agent's folder is mounted. Gives its name.
-async fn image_with_a_file() -> String {
+/// An image with something where the agent's folder is mounted. Gives its name.
+async fn image_with(entries: &[(&str, tar::EntryType, &str)]) -> String {
     let client = common::client().await.unwrap();
     let name = format!("gym-sandbox-test-{}", uuid::Uuid::new_v4().simple());
     let body = bollard::models::ContainerCreateBody {
@@ -22,12 +22,20 @@ async fn image_with_a_file() -> String {
     let options = CreateContainerOptionsBuilder::new().name(&name).build();
     client.create_container(Some(options), body).await.unwrap();
     let mut archive = tar::Builder::new(Vec::new());
-    let mut header = tar::Header::new_gnu();
-    header.set_size(4);
-    header.set_mode(0o644);
-    archive
-        .append_data(&mut header, ".gym-sandbox", &b"mine"[..])
-        .unwrap();
+    for (path, kind, content) in entries {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(*kind);
+        header.set_mode(0o755);
+        header.set_size(0);
+        if *kind == tar::EntryType::Symlink {
+            archive.append_link(&mut header, path, content).unwrap();
+        } else {
+            header.set_size(content.len() as u64);
+            archive
+                .append_data(&mut header, path, content.as_bytes())
+                .unwrap();
+        }
+    }
     let archive = archive.into_inner().unwrap();
     let options = UploadToContainerOptionsBuilder::new().path("/").build();
     client
@@ -48,12 +56,20 @@ async fn image_with_a_file() -> String {
     format!("{name}:test")
 }
 
+async fn remove(image: &str) {
+    let client = common::client().await.unwrap();
+    client
+        .remove_image(image, None::<RemoveImageOptions>, None)
+        .await
+        .unwrap();
+}
+
 #[tokio::test]
 async fn an_image_with_a_file_at_the_agents_place_works_by_the_engine() {
     let Some(test) = docker(ExecPathPolicy::Auto).await else {
         return;
     };
-    let image = image_with_a_file().await;
+    let image = image_with(&[(".gym-sandbox", tar::EntryType::Regular, "mine")]).await;
     for _ in 0..2 {
         let sandbox = Kept::new(&test, SandboxSpec::new(&image)).await;
         sandbox.assert_by(ExecPath::Engine);
@@ -67,11 +83,73 @@ async fn an_image_with_a_file_at_the_agents_place_works_by_the_engine() {
         .create(&SandboxSpec::new(&image))
         .await
         .unwrap_err();
-    let client = common::client().await.unwrap();
-    client
-        .remove_image(&image, None::<RemoveImageOptions>, None)
-        .await
-        .unwrap();
+    remove(&image).await;
+}
+
+/// A link would lead the mount to somewhere else, over what the image has there.
+#[tokio::test]
+async fn an_image_with_a_link_at_the_agents_place_keeps_what_it_leads_to() {
+    let Some(test) = docker(ExecPathPolicy::Auto).await else {
+        return;
+    };
+    let image = image_with(&[(".gym-sandbox", tar::EntryType::Symlink, "/etc")]).await;
+    for entrypoint in [&[][..], &["sleep", "1000"]] {
+        let spec = SandboxSpec::new(&image).with_entrypoint(entrypoint.iter().copied());
+        let sandbox = Kept::new(&test, spec).await;
+        sandbox.assert_by(ExecPath::Engine);
+        let users = sandbox.line("cat /etc/passwd").await;
+        assert!(users.contains("root"), "{users}");
+        sandbox.close().await;
+    }
+    remove(&image).await;
+}
+
+/// A folder is only hidden.
+#[tokio::test]
+async fn an_image_with_a_folder_at_the_agents_place_has_the_agent() {
+    let Some(test) = docker(ExecPathPolicy::Auto).await else {
+        return;
+    };
+    let image = image_with(&[
+        (".gym-sandbox", tar::EntryType::Directory, ""),
+        (".gym-sandbox/agent", tar::EntryType::Regular, "of the image"),
+        (".gym-sandbox/other", tar::EntryType::Regular, "of the image"),
+    ])
+    .await;
+    let sandbox = Kept::new(&test, SandboxSpec::new(&image)).await;
+    assert_eq!(sandbox.line("ls /.gym-sandbox").await, "agent\n");
+    sandbox.assert_by(ExecPath::Agent);
+    sandbox.close().await;
+    remove(&image).await;
+}
+
+/// No network, nothing to write to, no rights, an ordinary user, and all of it at once.
+#[tokio::test]
+async fn sandboxes_with_few_rights_have_the_agent() {
+    let Some(test) = docker(ExecPathPolicy::Agent).await else {
+        return;
+    };
+    let none = |spec: SandboxSpec| spec.with_provider_option("network", "none");
+    let read_only = |spec: SandboxSpec| spec.with_provider_option("read_only", true);
+    let hardened = |spec: SandboxSpec| spec.with_provider_option("preset", "hardened");
+    let user = || SandboxSpec::new("gym-sandbox/user:test");
+    let specs = [
+        none(common::busybox()),
+        read_only(common::busybox()),
+        hardened(common::busybox()),
+        user(),
+        none(read_only(hardened(user()))),
+        none(read_only(hardened(SandboxSpec::new(common::DEBIAN)))),
+    ];
+    for spec in specs {
+        for entrypoint in [&[][..], &["sleep", "1000"]] {
+            let spec = spec.clone().with_entrypoint(entrypoint.iter().copied());
+            let sandbox = Kept::new(&test, spec).await;
+            assert_eq!(sandbox.line("echo on").await, "on\n");
+            sandbox.assert_by(ExecPath::Agent);
+            sandbox.close().await;
+        }
+    }
 }
 
 #[tokio::test]

@@ -9,10 +9,15 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../common/proxy.rs"]
+mod proxy;
 
 mod damage;
 mod equality;
+mod faults;
+mod files;
 mod inject;
+mod kill;
 
 use std::sync::Arc;
 use std::time::Duration;
