@@ -13,16 +13,19 @@ use gym_sandbox::{
 use super::{Kept, common, docker};
 
 /// What a command leaves to be killed, and how many processes that are at least.
-const TREES: [(&str, u32); 3] = [
+const TREES: [(&str, u32); 5] = [
     // Without the environment's marker, in a session of its own, ignoring SIGHUP, and orphaned.
     (
         "@env -i @setsid @sleep 999 & (NOHUP @sleep 998) & (@sleep 997 &) ; @sleep 996",
         4,
     ),
-    // As many as the limit lets be.
-    ("b() { while :; do b & done; }; b & @sleep 995", 2),
+    // As many as the limit lets be: a shell ends where it can't fork, and leaves them.
+    ("(while :; do @sleep 993 & done); exec @sleep 995", 50),
+    // They do not stop to fork.
+    ("b() { while :; do b & done; }; b & exec @sleep 995", 1),
+    ("BOMB", 1),
     // None of them lives long enough to be seen: each leaves another one and ends.
-    ("c() { (c) & }; c; c; c; c; @sleep 994", 1),
+    ("c() { (c) & }; c; c; c; c; exec @sleep 994", 1),
 ];
 
 /// No tree may have more processes; they are in a container, and it must not be the machine that stops them.
@@ -36,15 +39,24 @@ struct Tools {
     prefix: &'static str,
     /// What starts a program that SIGHUP does not end, in a shell of its own where there is no such program.
     nohup: &'static str,
+    /// What forks whatever happens. A shell ends when it can't.
+    bomb: &'static str,
 }
 
 const OF_THE_IMAGE: Tools = Tools {
     shell: &["sh", "-c"],
     prefix: "",
     nohup: "trap '' HUP;",
+    bomb: "b() { b | b & }; b; exec @sleep 992",
 };
 const OF_DEBIAN: Tools = Tools {
     nohup: "nohup",
+    bomb: "exec python3 -c 'import os
+while True:
+    try:
+        os.fork()
+    except OSError:
+        pass'",
     ..OF_THE_IMAGE
 };
 const UPLOADED: Tools = Tools {
@@ -91,7 +103,8 @@ async fn kills_all(spec: SandboxSpec, tools: Tools) {
         give_busybox(&test, &sandbox).await;
     }
     let argv = |line: &str| {
-        let line = line.replace('@', tools.prefix).replace("NOHUP", tools.nohup);
+        let line = line.replace("BOMB", tools.bomb).replace("NOHUP", tools.nohup);
+        let line = line.replace('@', tools.prefix);
         let mut argv: Vec<String> = tools.shell.iter().map(|&part| part.to_owned()).collect();
         argv.push(line);
         argv
@@ -161,8 +174,11 @@ async fn d03_nothing_survives_in_debian() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn d03_nothing_survives_as_an_ordinary_user() {
-    let images = ["gym-sandbox/user:test", "gym-sandbox/debian-user:test"];
-    join_all(images.map(|image| kills_all(SandboxSpec::new(image), OF_THE_IMAGE))).await;
+    let images = [
+        ("gym-sandbox/user:test", OF_THE_IMAGE),
+        ("gym-sandbox/debian-user:test", OF_DEBIAN),
+    ];
+    join_all(images.map(|(image, tools)| kills_all(SandboxSpec::new(image), tools))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
