@@ -22,8 +22,9 @@ use super::mailbox::{Killed, Mailbox, StartFailed, StreamState, WINDOW_BYTES};
 /// How long the kill of a command's tree may take until it is reported.
 pub(super) const KILL_WAIT: Duration = Duration::from_secs(2);
 
-/// How long an agent that lives may take to say so when a command has run out of time.
-const SIGN_OF_LIFE: Duration = Duration::from_millis(300);
+/// How long an agent that lives may take to say so when a command has run out of time: its own command may keep the
+/// machine busy with all that it forks.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
 
 /// How long the last output of a killed command may take.
 const LAST_OUTPUT: Duration = Duration::from_millis(500);
