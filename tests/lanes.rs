@@ -105,7 +105,7 @@ async fn close_status_and_inspect_wait_behind_no_full_lane() {
     // Only there a command takes a slot.
     config.exec.exec_path = ExecPathPolicy::Engine;
     config.exec.concurrency = EXECS;
-    config.lanes.create = CREATES;
+    config.lanes.create = Some(CREATES);
     let Some(test) = docker_with(config).await else {
         return;
     };
@@ -182,7 +182,7 @@ async fn slots_come_back_after_a_cancellation_a_timeout_and_an_error() {
     let mut config = DockerConfig::default();
     config.exec.exec_path = ExecPathPolicy::Engine;
     config.exec.concurrency = 1;
-    config.lanes.create = 1;
+    config.lanes.create = Some(1);
     let Some(test) = docker_with(config).await else {
         return;
     };

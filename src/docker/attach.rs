@@ -67,6 +67,7 @@ impl DockerProvider {
                 container_id,
                 shell,
                 agent,
+                admitted: None,
             }))
     }
 

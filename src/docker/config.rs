@@ -1,21 +1,22 @@
 //! The configuration of the Docker provider and its checks (contract C19, F7).
 
+mod admission;
+mod checks;
+mod durations;
+
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use crate::error::{Error, Operation, Result};
-use crate::provider::{Policy, check_provider_options, policy_error};
-use crate::spec::container::ContainerSpec;
+use crate::provider::{Policy, check_provider_options};
 use crate::spec::{Mapping, PullPolicy, Value};
+
+pub use admission::AdmissionConfig;
 
 use super::agent::ExecPathPolicy;
 use super::image::{PULL_KEYS, PullConfig};
-use super::options::network_of;
-
-mod durations;
 
 use durations::optional_seconds;
 pub(super) use durations::seconds;
@@ -37,6 +38,8 @@ pub struct DockerConfig {
     pub probe: ProbeConfig,
     /// How many calls may be in flight.
     pub lanes: LaneConfig,
+    /// How much memory the sandboxes may have together.
+    pub admission: AdmissionConfig,
     /// What sandboxes may ask for. Closed by default.
     pub policy: Policy,
     /// How images are pulled.
@@ -77,6 +80,26 @@ pub struct CreateConfig {
     pub preset: Preset,
     /// When images are pulled; a spec's `pull_policy` wins. Default `missing`.
     pub pull_policy: PullPolicy,
+    /// Flags of `docker run` that every sandbox has (contract D9), a text or a list; `docs/options.md` has the table. Empty by
+    /// default.
+    #[serde(deserialize_with = "one_or_many")]
+    pub extra_run_args: Vec<String>,
+    /// What a warning of the engine about a create does. Default `limits`.
+    pub on_warning: OnWarning,
+}
+
+/// What becomes of a create that the engine warns about (contract D27).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum OnWarning {
+    /// It fails when a limit was dropped; other warnings are logged.
+    #[default]
+    Limits,
+    /// It fails.
+    Fail,
+    /// The warning is logged.
+    Warn,
 }
 
 /// A fixed set of create options.
@@ -109,6 +132,10 @@ pub struct ExecConfig {
     /// Whether commands are run by the resident agent or by the engine's exec; a spec's `exec_path` wins. Default
     /// `auto`.
     pub exec_path: ExecPathPolicy,
+    /// Flags of `docker exec` for all commands, a text or a list: `--env`, `--user`, `--workdir`, and `--privileged` where the
+    /// policy allows it. What a command says itself wins. Empty by default.
+    #[serde(deserialize_with = "one_or_many")]
+    pub extra_exec_args: Vec<String>,
 }
 
 /// What is killed when a command runs out of time (contract D3).
@@ -151,8 +178,9 @@ pub struct ProbeConfig {
 #[serde(default)]
 #[non_exhaustive]
 pub struct LaneConfig {
-    /// Creates and starts. Default: twice the processors of this machine, at least 4.
-    pub create: usize,
+    /// Creates and starts. None by default: twice the engine's processors, from 4 to 64. They are bound by the engine's
+    /// processor time: more in flight only make each slower.
+    pub create: Option<usize>,
     /// Archives in and out. Default 16.
     pub transfer: usize,
     /// Pulls. Default 4.
@@ -176,6 +204,8 @@ impl Default for CreateConfig {
             pids_limit: None,
             preset: Preset::Compat,
             pull_policy: PullPolicy::Missing,
+            extra_run_args: Vec::new(),
+            on_warning: OnWarning::Limits,
         }
     }
 }
@@ -188,6 +218,7 @@ impl Default for ExecConfig {
             exec_shell: None,
             on_timeout: OnTimeout::KillTree,
             exec_path: ExecPathPolicy::default(),
+            extra_exec_args: Vec::new(),
         }
     }
 }
@@ -207,16 +238,15 @@ impl Default for ProbeConfig {
 
 impl Default for LaneConfig {
     fn default() -> Self {
-        let processors = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
         Self {
-            create: (2 * processors).max(4),
+            create: None,
             transfer: 16,
             pull: 4,
         }
     }
 }
 
-const SECTIONS: [(&str, &[&str]); 5] = [
+const SECTIONS: [(&str, &[&str]); 6] = [
     (
         "create",
         &[
@@ -233,6 +263,8 @@ const SECTIONS: [(&str, &[&str]); 5] = [
             "pids_limit",
             "preset",
             "pull_policy",
+            "extra_run_args",
+            "on_warning",
         ],
     ),
     (
@@ -243,6 +275,7 @@ const SECTIONS: [(&str, &[&str]); 5] = [
             "exec_shell",
             "on_timeout",
             "exec_path",
+            "extra_exec_args",
         ],
     ),
     (
@@ -258,6 +291,10 @@ const SECTIONS: [(&str, &[&str]); 5] = [
     ),
     ("lanes", &["create", "transfer", "pull"]),
     ("pull", &PULL_KEYS),
+    (
+        "admission",
+        &["memory_fraction", "unlimited_counts_mib", "max_wait_s"],
+    ),
 ];
 
 impl DockerConfig {
@@ -306,90 +343,18 @@ impl DockerConfig {
         config.check()?;
         Ok(config)
     }
-
-    /// Checks all values (contract C19).
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) naming the first setting that is wrong.
-    pub fn check(&self) -> Result<()> {
-        let checks = [
-            (
-                self.create.start_timeout != Some(Duration::ZERO),
-                "create.start_timeout_s must be over 0",
-            ),
-            (
-                self.create.pids_limit.is_none_or(|limit| limit > 0),
-                "create.pids_limit must be over 0",
-            ),
-            (
-                !self.create.keepalive_shell.is_empty(),
-                "create.keepalive_shell can't be empty",
-            ),
-            (
-                self.create.publish_address().is_ok(),
-                "create.publish_host must be an IP address such as 127.0.0.1",
-            ),
-            (
-                self.create.network.as_deref() != Some(""),
-                "create.network can't be empty",
-            ),
-            (
-                self.exec.default_timeout != Some(Duration::ZERO),
-                "exec.default_timeout_s must be over 0",
-            ),
-            (self.exec.concurrency >= 1, "exec.concurrency must be at least 1"),
-            (
-                self.exec.exec_shell.as_deref() != Some(""),
-                "exec.exec_shell can't be empty",
-            ),
-            (
-                self.probe.command.is_none() || !self.probe.timeout.is_zero(),
-                "probe.timeout_s must be over 0",
-            ),
-            (
-                self.probe.deadline != Some(Duration::ZERO),
-                "probe.deadline_s must be over 0",
-            ),
-            (
-                self.probe.stable_count >= 1,
-                "probe.stable_count must be at least 1",
-            ),
-            (
-                self.lanes.create >= 1 && self.lanes.transfer >= 1 && self.lanes.pull >= 1,
-                "every lane must have at least 1 slot",
-            ),
-        ];
-        if let Some((_, problem)) = checks.iter().find(|(holds, _)| !holds) {
-            return Err(Error::invalid(Operation::Configure, *problem));
-        }
-        self.pull.check()?;
-        let container = ContainerSpec {
-            network: network_of(self.create.network.as_deref()),
-            ..ContainerSpec::default()
-        };
-        self.policy
-            .check(&container)
-            .map_err(|refused| policy_error(Operation::Configure, &refused))
-    }
-
-    /// The policy, and what the create options of the same configuration say already: who writes one writes the other.
-    pub(super) fn effective_policy(&self) -> Policy {
-        let mut policy = self.policy.clone();
-        policy
-            .allow_security_options
-            .extend_from_slice(&self.create.security_opt);
-        policy
-    }
 }
 
-impl CreateConfig {
-    /// The address on which ports are published.
-    pub(super) fn publish_address(&self) -> Result<IpAddr> {
-        self.publish_host.parse().map_err(|_| {
-            Error::invalid(
-                Operation::Configure,
-                "create.publish_host must be an IP address such as 127.0.0.1",
-            )
-        })
+/// A text, which is one argument, or a list of them.
+fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum OneOrMany {
+        One(String),
+        Many(Vec<String>),
     }
+    Ok(match OneOrMany::deserialize(deserializer)? {
+        OneOrMany::One(argument) => vec![argument],
+        OneOrMany::Many(arguments) => arguments,
+    })
 }

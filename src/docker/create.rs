@@ -12,6 +12,7 @@ use crate::error::{Error, ErrorKind, ImageProblem, Operation, Result};
 use crate::provider::SandboxHandle;
 use crate::spec::{PullPolicy, SandboxId, SandboxSpec};
 
+use super::able::{unable, warned};
 use super::agent::Plan;
 use super::failure::EngineFailure;
 use super::image::{Wanted, image_error, problem_of};
@@ -43,6 +44,8 @@ impl DockerProvider {
         let request = draft
             .for_engine(engine.api_version)?
             .with_labels(&created.to_rfc3339(), expires.as_deref());
+        self.check_able(spec).await?;
+        let admitted = self.admit(&request).await?;
         // The name is fixed before the call, so that a lost answer can still be cleaned up (contract D17).
         let id = new_sandbox_id()?;
         let mut guard = CreateGuard {
@@ -81,6 +84,7 @@ impl DockerProvider {
                     container_id,
                     shell,
                     agent,
+                    admitted,
                 };
                 Ok(SandboxHandle::new(id, PROVIDER)
                     .with_ports(spec.ports().clone())
@@ -128,6 +132,7 @@ impl DockerProvider {
         if request.options.pull_policy == PullPolicy::Always {
             self.pull_shared(&wanted(true), None).await?;
         }
+        self.lanes().adapt_to(self.engine().await?.cpus);
         let mut slot = self.lanes().slot(Lane::Create).await?;
         let mut answer = self.create_call(guard, request, plan).await?;
         if is_missing_image(&answer) && request.options.pull_policy == PullPolicy::Missing {
@@ -139,6 +144,9 @@ impl DockerProvider {
         let container = answer.map_err(|failure| create_error(request, failure))?;
         for warning in &container.warnings {
             tracing::warn!(sandbox_id = %guard.id, %warning, "the engine warns about a create");
+        }
+        if let Some(error) = warned(self.config().create.on_warning, &container.warnings) {
+            return Err(error);
         }
         for join in &request.joins {
             self.join_network(&container.id, join).await?;
@@ -191,6 +199,12 @@ impl DockerProvider {
             client.start_container(container_id, None::<StartContainerOptions>),
         );
         started.await.map_err(|failure| {
+            if let Some(error) = failure
+                .text()
+                .and_then(|text| unable(&request.options.resources, text))
+            {
+                return error;
+            }
             let missing = failure.text().is_some_and(|text| {
                 text.contains("no such file or directory") || text.contains("executable file not found")
             });
@@ -237,6 +251,12 @@ fn create_error(request: &CreateRequest, failure: EngineFailure) -> Error {
             .is_some_and(|problem| matches!(problem, ImageProblem::NotFound | ImageProblem::Platform));
     if about_image {
         return image_error(&request.image, failure);
+    }
+    if let Some(error) = failure
+        .text()
+        .and_then(|text| unable(&request.options.resources, text))
+    {
+        return error;
     }
     failure.into_error(
         Operation::Create,

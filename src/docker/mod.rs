@@ -1,6 +1,8 @@
 //! The Docker provider: sandboxes as containers of any engine that speaks the Docker Engine API, through bollard.
 //! The only module that knows bollard; one file an operation, each with a pure request function and the call.
 
+mod able;
+mod admission;
 mod agent;
 mod archive;
 mod attach;
@@ -46,6 +48,7 @@ use crate::spec::{
     SandboxStatus,
 };
 
+pub use admission::{CreateQueue, QueuedCreate};
 pub use agent::ExecPathPolicy;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
@@ -53,12 +56,17 @@ pub use agent::agent_stream_for_fuzzing;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub use archive::unpack_for_fuzzing;
-pub use config::{CreateConfig, DockerConfig, ExecConfig, LaneConfig, OnTimeout, Preset, ProbeConfig};
+pub use config::{
+    AdmissionConfig, CreateConfig, DockerConfig, ExecConfig, LaneConfig, OnTimeout, OnWarning, Preset,
+    ProbeConfig,
+};
 pub use doctor::EngineReport;
 pub use image::{ImageReference, PullConfig};
 
+use admission::{Admission, Reservation};
 use connect::Engine;
 use lanes::Lanes;
+use options::ExecDefaults;
 
 /// The name of this provider.
 const PROVIDER: &str = "docker";
@@ -85,6 +93,8 @@ pub struct DockerProvider {
 
 struct Shared {
     config: DockerConfig,
+    exec_defaults: ExecDefaults,
+    admission: Admission,
     lanes: Lanes,
     engine: OnceCell<Engine>,
     reaper: Reaper,
@@ -105,6 +115,8 @@ pub struct DockerRaw {
     /// The shell that runs shell lines; none in an image without one.
     pub shell: Option<String>,
     agent: Arc<agent::Resident>,
+    /// The memory that it counts for, until it is closed.
+    admitted: Option<Arc<Reservation>>,
 }
 
 impl DockerRaw {
@@ -126,10 +138,13 @@ impl DockerProvider {
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) naming the setting that is wrong.
     pub fn new(config: DockerConfig) -> Result<Self> {
         config.check()?;
+        let exec_defaults = config.exec_defaults()?;
         let lanes = Lanes::new(&config.lanes, config.exec.concurrency);
         Ok(Self {
             shared: Arc::new(Shared {
                 config,
+                exec_defaults,
+                admission: Admission::default(),
                 lanes,
                 engine: OnceCell::new(),
                 reaper: Reaper::new(),
@@ -171,6 +186,10 @@ impl DockerProvider {
 
     fn config(&self) -> &DockerConfig {
         &self.shared.config
+    }
+
+    fn exec_defaults(&self) -> &ExecDefaults {
+        &self.shared.exec_defaults
     }
 
     fn lanes(&self) -> &Lanes {
@@ -230,7 +249,11 @@ impl SandboxProvider for DockerProvider {
         let raw = handle.raw_for::<DockerRaw>(PROVIDER, Operation::Close)?;
         self.remove_container(&raw.container_id)
             .await
-            .map_err(|error| error.with_sandbox(handle.sandbox_id()))
+            .map_err(|error| error.with_sandbox(handle.sandbox_id()))?;
+        if let Some(admitted) = &raw.admitted {
+            admitted.release();
+        }
+        Ok(())
     }
 
     async fn aclose(&self) -> Result<()> {

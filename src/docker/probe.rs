@@ -120,6 +120,7 @@ impl DockerProvider {
             container_id: container_id.to_owned(),
             shell: Some("sh".to_owned()),
             agent: Arc::clone(agent),
+            admitted: None,
         };
         let deadline = probe
             .deadline

@@ -1,12 +1,10 @@
 //! From a spec to the engine's create request: pure, and tested as a table.
 
-use std::collections::BTreeMap;
-
 use bollard::models::ContainerCreateBody;
 
-use crate::error::{Error, ErrorKind, Operation, Result};
+use crate::error::{Error, Operation, Result};
 use crate::provider::policy_error;
-use crate::spec::container::{ContainerSpec, LogSpec, PublishedPort};
+use crate::spec::container::{ContainerSpec, PublishedPort};
 use crate::spec::{SandboxSpec, check_environment};
 
 use super::PROVIDER;
@@ -15,7 +13,7 @@ use super::config::{CreateConfig, DockerConfig};
 use super::connect::ApiVersion;
 use super::container::{Mapped, NetworkJoin, map};
 use super::image::ImageReference;
-use super::options::{Effective, effective};
+use super::options::{Effective, LocalBase, effective, lay_over};
 use super::owner;
 
 /// A spec that was checked as far as that goes without an engine.
@@ -43,7 +41,7 @@ pub(super) fn draft(config: &DockerConfig, spec: &SandboxSpec) -> Result<Draft> 
     owner::check_metadata(&config.default_metadata)?;
     check_workdir(spec)?;
     check_resources(spec)?;
-    let options = effective(&config.create, config.exec.exec_path, spec)?;
+    let mut options = effective(config, spec)?;
     let image: ImageReference = match (&options.snapshot, spec.image()) {
         (Some(snapshot), _) => snapshot.clone(),
         (None, Some(image)) => image.parse()?,
@@ -52,7 +50,15 @@ pub(super) fn draft(config: &DockerConfig, spec: &SandboxSpec) -> Result<Draft> 
                 .with_hint("name one with `SandboxSpec::new`"));
         }
     };
-    let container = container_of(config, &image, &options, spec)?;
+    let container = lay_over(
+        config,
+        options.preset,
+        spec,
+        process_of(config, &image, &options, spec)?,
+        LocalBase::of_process(),
+    )?;
+    owner::check_metadata(&container.labels)?;
+    options.platform.clone_from(&container.platform);
     config
         .effective_policy()
         .check(&container)
@@ -79,8 +85,8 @@ impl Draft {
     }
 }
 
-/// The sandbox as a neutral container.
-fn container_of(
+/// What the spec says of the sandbox's process, as a neutral container.
+fn process_of(
     config: &DockerConfig,
     image: &ImageReference,
     options: &Effective,
@@ -104,25 +110,6 @@ fn container_of(
         .iter()
         .map(|&port| PublishedPort::ephemeral(port))
         .collect();
-    container.platform.clone_from(&options.platform);
-    container.network = options.network.clone();
-    container.init = Some(options.use_init);
-    container.read_only = options.read_only;
-    container.cap_drop.clone_from(&options.cap_drop);
-    container.security_options.clone_from(&options.security_opt);
-    container.limits.pids = options.pids_limit;
-    if config.create.apply_resource_limits {
-        container.limits.cpus = spec.resources().cpu;
-        // The range was checked in `check_resources`.
-        container.limits.memory_bytes = options.memory_mib.map(|mib| mib << 20);
-    }
-    container.logging = options.log_cap.then(|| LogSpec {
-        driver: Some("json-file".to_owned()),
-        options: BTreeMap::from([
-            ("max-size".to_owned(), "10m".to_owned()),
-            ("max-file".to_owned(), "2".to_owned()),
-        ]),
-    });
     Ok(container)
 }
 
@@ -222,20 +209,7 @@ fn check_resources(spec: &SandboxSpec) -> Result<()> {
             "the resource `memory_mib` must be from 1 to 2^43 - 1",
         ));
     }
-    // What can't be honoured is refused by name, never dropped (contract D27).
-    let refused = [
-        (resources.disk_gib.is_some(), "the resource `disk_gib`"),
-        (resources.gpu.is_some_and(|gpu| gpu > 0), "the resource `gpu`"),
-        (resources.gpu_type.is_some(), "the resource `gpu_type`"),
-    ];
-    match refused.iter().find(|(asked, _)| *asked) {
-        Some((_, what)) => Err(Error::new(
-            ErrorKind::Unsupported,
-            Operation::Create,
-            format!("provider `{PROVIDER}` does not support {what}"),
-        )),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ pub(super) async fn find(
         container_id: container_id.to_owned(),
         shell: None,
         agent: Arc::clone(agent),
+        admitted: None,
     };
     // A sandbox may have a PATH without the directory of its shell.
     for sh in ["sh", "/bin/sh"] {

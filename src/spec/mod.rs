@@ -24,6 +24,7 @@ mod sandbox;
 mod snapshot;
 mod stat;
 mod status;
+pub(crate) mod units;
 
 pub use access::{DirectSandboxConnection, SandboxAccess};
 pub use build::{

@@ -295,7 +295,7 @@ async fn d10_d17_d27_what_is_refused_leaves_nothing() {
         (
             crate::common::busybox().with_provider_option("volumes", "/:/host"),
             ErrorKind::InvalidArgument,
-            "volumes",
+            "mount of `/`",
         ),
         (
             crate::common::busybox().with_provider_option("pull_policy", "maybe"),

@@ -121,9 +121,10 @@ pub(super) fn exec_config(options: &ExecOptions, argv: Vec<String>, marker: &str
 pub(in crate::docker) async fn start(
     provider: &DockerProvider,
     container_id: &str,
-    config: ExecConfig,
+    mut config: ExecConfig,
     guard: &mut KillGuard,
 ) -> Result<Running, Refusal> {
+    config.privileged = provider.exec_defaults().privileged.then_some(true);
     let engine = provider.engine().await.map_err(|error| {
         Refusal::Engine(EngineFailure::Transport {
             text: error.to_string(),
@@ -160,6 +161,19 @@ pub(in crate::docker) async fn start(
         StartExecResults::Detached => Err(Refusal::Engine(EngineFailure::Unreadable {
             text: "an attached exec was started detached".to_owned(),
         })),
+    }
+}
+
+impl DockerProvider {
+    /// Lays a command over what the configuration says of all of them.
+    pub(super) fn with_exec_defaults(&self, mut options: ExecOptions) -> ExecOptions {
+        let defaults = self.exec_defaults();
+        for (name, value) in &defaults.env {
+            options.env.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        options.user = options.user.or_else(|| defaults.user.as_deref().map(Into::into));
+        options.cwd = options.cwd.or_else(|| defaults.workdir.clone());
+        options
     }
 }
 

@@ -1,9 +1,10 @@
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bollard::models::HostConfig;
 
 use super::*;
-use crate::error::ImageProblem;
+use crate::error::{ErrorKind, ImageProblem};
 use crate::spec::{SandboxResources, Value};
 
 fn request_with(change: impl FnOnce(&mut DockerConfig), spec: &SandboxSpec) -> Result<CreateRequest> {
@@ -115,18 +116,13 @@ fn c12_memory_is_without_swap_and_both_limits_can_be_switched_off() {
 }
 
 #[test]
-fn d27_what_can_not_be_honoured_is_refused_by_name() {
-    for (key, value) in [
-        ("disk_gib", Value::from(1)),
-        ("gpu", Value::from(1)),
-        ("gpu_type", Value::from("a100")),
-    ] {
-        let spec =
-            SandboxSpec::from_value(serde_json::json!({"image": "a", "resources": {key: value}})).unwrap();
-        let error = request(&spec).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Unsupported, "{key}");
-        assert!(error.to_string().contains(&format!("`{key}`")), "{error}");
-    }
+fn d27_disk_and_cards_go_to_the_engine_and_limits_of_nothing_are_refused() {
+    let spec =
+        SandboxSpec::from_value(serde_json::json!({"image": "a", "resources": {"disk_gib": 2, "gpu": 1}}))
+            .unwrap();
+    let made = host(&spec);
+    assert_eq!(made.storage_opt.unwrap()["size"], "2G");
+    assert_eq!(made.device_requests.unwrap()[0].count, Some(1));
     for (key, value) in [
         ("cpu", Value::from(0)),
         ("cpu", Value::from(-1)),

@@ -1,0 +1,185 @@
+//! What a sandbox does with its limits stays in it, is reported as what it was, and the next command works (B08 and the
+//! other resources). The OOM kills of a command and of the main process are in `tests/exec/memory.rs`.
+
+use std::time::Duration;
+
+use gym_sandbox::provider::InspectProvider;
+use gym_sandbox::{
+    ExecErrorType, ExecOptions, OutputCap, SandboxHandle, SandboxProvider, SandboxResources, SandboxStatus,
+};
+use serde_json::json;
+
+use crate::common::{DEBIAN, DockerTest, busybox, docker};
+use crate::{run, stdout};
+
+const PIDS: &str = "cat /sys/fs/cgroup/pids/pids.max 2>/dev/null || cat /sys/fs/cgroup/pids.max";
+const BOMB: &str = "b() { b | b & }; b; sleep 1000";
+
+/// A sandbox for a bomb. Never anywhere without a limit of processes.
+async fn shelter(test: &DockerTest, exec_path: &str) -> SandboxHandle {
+    let spec = busybox()
+        .with_resources(SandboxResources::default().with_memory_mib(256).with_cpu(0.5))
+        .with_provider_option("pids_limit", 64)
+        .with_provider_option("exec_path", exec_path);
+    let handle = test.provider.create(&spec).await.unwrap();
+    let limit = stdout(test, &handle, PIDS).await;
+    assert_eq!(limit.trim(), "64", "no bomb without a limit");
+    handle
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_d27_a_fork_bomb_is_killed_by_its_timeout_and_the_next_command_works() {
+    let Some(test) = docker().await else { return };
+    let handle = shelter(&test, "agent").await;
+    let bomb = ExecOptions::new(BOMB).with_timeout(Duration::from_secs(3));
+    let result = test.provider.exec(&handle, bomb).await.unwrap();
+    assert_eq!(
+        (result.return_code, result.error_type),
+        (125, Some(ExecErrorType::Timeout)),
+        "{result:?}"
+    );
+    assert_eq!(result.survivors, Some(0), "{result:?}");
+    assert_eq!(
+        test.provider.status(&handle).await.unwrap(),
+        SandboxStatus::Running
+    );
+    let left = stdout(&test, &handle, "ls -d /proc/[0-9]* | wc -l").await;
+    assert!(
+        left.trim().parse::<u32>().is_ok_and(|count| count < 10),
+        "{left} processes are left"
+    );
+    test.provider.close(&handle).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d27_a_fork_bomb_over_the_engine_stays_in_its_sandbox_and_is_removed_with_it() {
+    let Some(test) = docker().await else { return };
+    let handle = shelter(&test, "engine").await;
+    let bomb = ExecOptions::new(BOMB).with_timeout(Duration::from_secs(3));
+    let result = test.provider.exec(&handle, bomb).await.unwrap();
+    assert_ne!(result.return_code, 0, "{result:?}");
+    let beside = test.provider.create(&busybox()).await.unwrap();
+    assert_eq!(stdout(&test, &beside, "echo works").await, "works\n");
+    test.provider.close(&beside).await.unwrap();
+    test.provider.close(&handle).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d27_without_processes_to_give_a_command_says_so_and_the_sandbox_lives() {
+    let Some(test) = docker().await else { return };
+    let spec = busybox().with_provider_option("pids_limit", 24);
+    let handle = test.provider.create(&spec).await.unwrap();
+    let line = "i=0; while [ $i -lt 60 ]; do sleep 30 & i=$((i+1)); done; wait";
+    let result = test
+        .provider
+        .exec(
+            &handle,
+            ExecOptions::new(line).with_timeout(Duration::from_secs(60)),
+        )
+        .await
+        .unwrap();
+    // The shell itself fails to fork.
+    assert_ne!(result.return_code, 0, "{result:?}");
+    let said = result
+        .stderr()
+        .or_else(|| result.partial_stderr())
+        .unwrap_or_default()
+        .to_lowercase();
+    assert!(said.contains("fork") || said.contains("resource"), "{result:?}");
+    assert_eq!(
+        test.provider.status(&handle).await.unwrap(),
+        SandboxStatus::Running
+    );
+    test.provider.close(&handle).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d27_a_full_memory_file_system_is_an_ordinary_failure() {
+    let Some(test) = docker().await else { return };
+    let spec = busybox()
+        .with_resources(SandboxResources::default().with_memory_mib(64))
+        .with_provider_option("tmpfs", json!({"/small": "size=2m"}));
+    let handle = test.provider.create(&spec).await.unwrap();
+    let full = run(&test, &handle, "dd if=/dev/zero of=/small/f bs=1M count=8").await;
+    assert_eq!((full.return_code, full.error_type), (1, None), "{full:?}");
+    assert!(
+        full.stderr().unwrap_or_default().contains("No space left"),
+        "{full:?}"
+    );
+    assert_eq!(
+        stdout(&test, &handle, "rm /small/f; echo x > /small/f; cat /small/f").await,
+        "x\n"
+    );
+    test.provider.close(&handle).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d27_memory_that_fills_the_sandbox_kills_in_the_sandbox_only() {
+    let Some(test) = docker().await else { return };
+    let spec = gym_sandbox::SandboxSpec::new(DEBIAN)
+        .with_resources(SandboxResources::default().with_memory_mib(64))
+        .with_provider_option("shm_size", "512m");
+    let handle = test.provider.create(&spec).await.unwrap();
+    let filled = run(&test, &handle, "dd if=/dev/zero of=/dev/shm/f bs=1M count=300").await;
+    assert!(!filled.is_success(), "{filled:?}");
+    assert_eq!(
+        test.provider.status(&handle).await.unwrap(),
+        SandboxStatus::Running
+    );
+    assert_eq!(
+        stdout(&test, &handle, "rm -f /dev/shm/f; echo works").await,
+        "works\n"
+    );
+    test.provider.close(&handle).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d27_d32_a_flood_of_logs_and_output_stays_bounded() {
+    let Some(test) = docker().await else { return };
+    // The main process floods the log of the engine, which the preset caps; a command floods its output, of which little
+    // is kept.
+    let spec = busybox()
+        .with_provider_option("preset", "hardened")
+        .with_provider_option("exec_path", "engine")
+        .with_entrypoint([
+            "sh",
+            "-c",
+            "yes 0123456789012345678901234567890123456789012345678901234567890 | head -c 60000000; echo done; exec sleep 1000",
+        ]);
+    let handle = test.provider.create(&spec).await.unwrap();
+    let flood = ExecOptions::new("yes | head -c 2000000000")
+        .with_output_cap(OutputCap::Bytes(1 << 20))
+        .with_timeout(Duration::from_secs(300));
+    let result = test.provider.exec(&handle, flood).await.unwrap();
+    assert!(
+        result.is_success(),
+        "{:?} {:?}",
+        result.return_code,
+        result.error_type
+    );
+    assert_eq!(result.bytes().stdout, 2_000_000_000);
+    assert!(result.truncated().stdout);
+    let mut last = Vec::new();
+    for _ in 0..600 {
+        last = test.provider.inspect(&handle).await.unwrap().last_log_lines;
+        if last.last().is_some_and(|line| line.contains("done")) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert!(last.last().is_some_and(|line| line.contains("done")), "{last:?}");
+    let host = crate::inspect(&handle).await;
+    if let Some(path) = host.log_path.filter(|path| std::path::Path::new(path).exists()) {
+        let kept: u64 = std::fs::read_dir(std::path::Path::new(&path).parent().unwrap())
+            .unwrap()
+            .filter_map(Result::ok)
+            .filter(|entry| entry.file_name().to_string_lossy().contains("json.log"))
+            .map(|entry| entry.metadata().map_or(0, |data| data.len()))
+            .sum();
+        assert!(kept > 0 && kept < 25_000_000, "{kept} bytes of logs");
+    } else {
+        eprintln!("skipped: the engine's logs are not on this machine");
+    }
+    assert_eq!(stdout(&test, &handle, "echo works").await, "works\n");
+    test.provider.close(&handle).await.unwrap();
+}
