@@ -120,16 +120,29 @@ async fn d27_memory_that_fills_the_sandbox_kills_in_the_sandbox_only() {
         .with_resources(SandboxResources::default().with_memory_mib(64))
         .with_provider_option("shm_size", "512m");
     let handle = test.provider.create(&spec).await.unwrap();
-    let filled = run(&test, &handle, "dd if=/dev/zero of=/dev/shm/f bs=1M count=300").await;
-    assert!(!filled.is_success(), "{filled:?}");
-    assert_eq!(
-        test.provider.status(&handle).await.unwrap(),
-        SandboxStatus::Running
-    );
-    assert_eq!(
-        stdout(&test, &handle, "rm -f /dev/shm/f; echo works").await,
-        "works\n"
-    );
+    // The file is memory of the sandbox and stays when its writer is killed: no later command has memory to run with, and
+    // says why.
+    for line in [
+        "dd if=/dev/zero of=/dev/shm/f bs=1M count=300",
+        "cat /dev/zero | head -c 50000000 | tail | wc -c",
+    ] {
+        let result = run(&test, &handle, line).await;
+        assert!(
+            !result.is_success() && result.error_type.is_none(),
+            "{line}: {result:?}"
+        );
+        assert!(
+            result.hint.as_deref().is_some_and(|hint| hint.contains("OOM")),
+            "{line}: {result:?}"
+        );
+        assert_eq!(
+            test.provider.status(&handle).await.unwrap(),
+            SandboxStatus::Running
+        );
+    }
+    let beside = test.provider.create(&busybox()).await.unwrap();
+    assert_eq!(stdout(&test, &beside, "echo works").await, "works\n");
+    test.provider.close(&beside).await.unwrap();
     test.provider.close(&handle).await.unwrap();
 }
 

@@ -221,13 +221,15 @@ fn parts(inspected: ContainerInspectResponse) -> serde_json::Map<String, Value> 
 }
 
 fn of_host(host: &HostConfig) -> Value {
+    let mut ulimits = host.ulimits.clone().unwrap_or_default();
+    ulimits.sort_by(|one, other| one.name.cmp(&other.name));
     json!({
         "memory": [host.memory, host.memory_swap, host.memory_reservation],
         "cpu": [host.nano_cpus, host.cpu_shares],
         "cpuset": host.cpuset_cpus,
         "pids": host.pids_limit.filter(|limit| *limit > 0),
         "shm": host.shm_size,
-        "ulimits": host.ulimits.clone().unwrap_or_default(),
+        "ulimits": ulimits,
         "oom": host.oom_score_adj,
         "tmpfs": host.tmpfs.clone().unwrap_or_default(),
         "cap_add": host.cap_add.clone().unwrap_or_default(),

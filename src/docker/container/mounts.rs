@@ -57,6 +57,12 @@ pub(super) fn apply(spec: &ContainerSpec, host: &mut HostConfig, needs: &mut Nee
     Ok(())
 }
 
+/// Volumes that no sandbox may name.
+const LIBRARY_VOLUMES: [&str; 2] = ["gym-sandbox-agent-", "gym-sandbox-lease-"];
+
+/// Folders of a sandbox that are the library's.
+const LIBRARY_FOLDERS: [&str; 2] = [".gym-sandbox", ".gym-sandbox-socket"];
+
 /// The target without what does not change it.
 fn checked_target(mount: &MountSpec) -> Result<String> {
     let target = &mount.target;
@@ -68,6 +74,12 @@ fn checked_target(mount: &MountSpec) -> Result<String> {
     if !is_clean || target.contains(['\0', ':']) {
         return Err(invalid(format!(
             "the mount target `{}` is not an absolute path below `/` without `..` and `:`",
+            target.escape_debug()
+        )));
+    }
+    if LIBRARY_FOLDERS.contains(&parts[0]) {
+        return Err(invalid(format!(
+            "the mount target `{}` is in a folder of the library's own",
             target.escape_debug()
         )));
     }
@@ -203,6 +215,12 @@ fn volume(
             "`{}` is not the name of a volume: two or more of letters, digits, `_`, `.` and `-`, a letter or digit first",
             name.escape_debug()
         )));
+    }
+    if let Some(name) = source
+        && LIBRARY_VOLUMES.iter().any(|prefix| name.starts_with(prefix))
+    {
+        // Who writes to the program that all sandboxes share is in all of them.
+        return Err(invalid(format!("the volume `{name}` is the library's own")));
     }
     let label = selinux_label(selinux.as_deref())?;
     if subpath.is_some() {

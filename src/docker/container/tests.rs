@@ -429,6 +429,14 @@ fn what_no_engine_would_take_as_meant_is_refused() {
     };
     let refused: Vec<(&str, ContainerSpec)> = vec![
         (
+            "library's own",
+            spec(|s| s.mounts = vec![MountSpec::volume("gym-sandbox-agent-0123", "/a")]),
+        ),
+        (
+            "library's own",
+            spec(|s| s.mounts = vec![MountSpec::tmpfs("//.gym-sandbox/x")]),
+        ),
+        (
             "two mounts",
             spec(|s| s.mounts = vec![MountSpec::tmpfs("/a"), MountSpec::volume("data", "/a/")]),
         ),
