@@ -53,15 +53,12 @@ impl DockerProvider {
         raw: &DockerRaw,
         options: ExecOptions,
     ) -> Result<ExecResult> {
-        let mut options = self.with_exec_defaults(options);
+        let options = self.with_exec_defaults(options);
         options.check(Operation::Exec)?;
-        // The agent can't give a command more than the sandbox has.
-        if !self.exec_defaults().privileged {
-            options = match self.run_by_agent(id, raw, options).await? {
-                ControlFlow::Break(result) => return Ok(result),
-                ControlFlow::Continue(options) => options,
-            };
-        }
+        let options = match self.run_by_agent(id, raw, options).await? {
+            ControlFlow::Break(result) => return Ok(result),
+            ControlFlow::Continue(options) => options,
+        };
         let _slot = self.lanes().slot(Lane::Exec).await?;
         self.run_by_engine(id, raw, options).await
     }
@@ -115,12 +112,7 @@ impl DockerProvider {
     ) -> Result<Box<dyn ExecSession>> {
         let options = self.with_exec_defaults(options);
         options.check(Operation::Spawn)?;
-        let by_agent = if self.exec_defaults().privileged {
-            ByAgent::Engine
-        } else {
-            Box::pin(self.start_by_agent(raw, &options)).await
-        };
-        match by_agent {
+        match Box::pin(self.start_by_agent(raw, &options)).await {
             ByAgent::Sent(sent) => return Ok(self.session_by_agent(id, &raw.container_id, *sent, options)),
             ByAgent::Ended(result) => return Ok(agent::ended_session(id, *result)),
             ByAgent::Engine => {}
