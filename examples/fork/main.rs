@@ -93,7 +93,7 @@ async fn run(options: &Options) -> Result<ExitCode, Failure> {
         .filter(|state| {
             state
                 .stdout()
-                .is_some_and(|text| text.starts_with("prepared\n302"))
+                .is_some_and(|text| text.starts_with("prepared\n303"))
         })
         .count();
     println!("  {whole} of {count} copies have everything");
