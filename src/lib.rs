@@ -68,11 +68,16 @@ pub use spec::{
 };
 pub use spec::{MAX_TERMINAL_SIDE, PtyAttachOptions, PtyMode, SandboxPtySpec, check_terminal_size};
 
+pub use provider::{RemovedOnSignals, remove_on_signals};
 pub use spec::{
     BaseImages, BuildCache, BuildSpec, BuildUlimit, BuildkitOptions, DEFAULT_BUILD_STALL_TIMEOUT,
     DEFAULT_MIN_FREE_BYTES, Dockerfile, ImageCallback, ImageDetail, ImageEvent, LayerState, PrefetchCallback,
     PrefetchOptions, Prefetched, PullOptions, PullPolicy, RegistryCredentials, SNAPSHOT_OPTION, Snapshot,
     SnapshotOptions,
+};
+pub use spec::{
+    KeptSandboxes, ObjectKind, OwnerState, SandboxFilter, SandboxSummary, SecondLook, SharedObjects,
+    SweepMode, SweepOptions, SweepReport, SweptObject,
 };
 
 /// The code of the README is compiled with the documentation tests.

@@ -1,10 +1,14 @@
-//! What can be typed, as plain data. The only file that knows clap.
+//! What can be typed, as plain data. Only this file and those below it know clap.
+
+mod upkeep;
 
 use std::path::PathBuf;
 
 use clap::{ArgAction, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use super::units::{ByteSize, TimeLimit, Transfer, parse_cpus};
+
+pub(super) use upkeep::{FilterArgs, GcArgs, InspectArgs, PsArgs};
 
 /// Reads the arguments of the process.
 ///
@@ -77,6 +81,12 @@ pub(super) enum CommandArgs {
     Rm(RmArgs),
     /// Pull images that the engine does not have
     Prefetch(PrefetchArgs),
+    /// List the sandboxes of the engine, and whose they are
+    Ps(PsArgs),
+    /// Say everything known of a sandbox, as JSON
+    Inspect(InspectArgs),
+    /// Remove what dead processes and expired sandboxes have left
+    Gc(GcArgs),
     /// Read Compose files
     #[command(subcommand)]
     Compose(ComposeArgs),

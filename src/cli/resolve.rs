@@ -6,6 +6,7 @@ mod copy;
 mod local;
 mod program;
 mod sandbox;
+mod upkeep;
 
 use std::path::PathBuf;
 
@@ -20,6 +21,7 @@ use super::session::Afterwards;
 use super::units::Variable;
 
 pub(super) use compose::{ComposeConfigRequest, ConfigOutput};
+pub(super) use upkeep::{DetailRequest, ListRequest, Patience, SweepRequest};
 
 /// What is to be done.
 #[derive(Debug)]
@@ -38,6 +40,12 @@ pub(super) enum Action {
     Remove(RemoveRequest),
     /// Pull images.
     Prefetch(PrefetchRequest),
+    /// List sandboxes.
+    List(ListRequest),
+    /// Describe one.
+    Detail(DetailRequest),
+    /// Remove what is left of the dead.
+    Sweep(SweepRequest),
     /// Print a Compose project.
     ComposeConfig(Box<ComposeConfigRequest>),
     /// Look at the engine.
@@ -188,7 +196,8 @@ pub(super) fn resolve(args: Args) -> Result<Action> {
     Ok(match command {
         CommandArgs::Run(args) => Action::Run(Box::new(run_request(*args, backend, config, format)?)),
         CommandArgs::Create(args) => {
-            let sandbox = sandbox::request(*args, backend, config)?;
+            let mut sandbox = sandbox::request(*args, backend, config)?;
+            sandbox.spec = keep(sandbox.spec);
             Action::Create(Box::new(CreateRequest { sandbox, format }))
         }
         CommandArgs::Exec(args) => Action::Exec(Box::new(exec_request(args, config, format)?)),
@@ -205,6 +214,9 @@ pub(super) fn resolve(args: Args) -> Result<Action> {
             images: args.images,
             format,
         }),
+        CommandArgs::Ps(args) => Action::List(upkeep::list(args, config, format)),
+        CommandArgs::Inspect(args) => Action::Detail(DetailRequest { config, id: args.id }),
+        CommandArgs::Gc(args) => Action::Sweep(upkeep::sweep(args, config, format)),
         CommandArgs::Compose(ComposeArgs::Config(args)) => {
             Action::ComposeConfig(Box::new(compose::request(*args, format)?))
         }
@@ -246,10 +258,14 @@ fn run_request(
         remote: transfer.source,
         local: transfer.target.into(),
     };
+    let mut sandbox = sandbox::request(args.sandbox, backend, config)?;
+    if args.keep {
+        sandbox.spec = keep(sandbox.spec);
+    }
     Ok(RunRequest {
         backend,
         program: program::request(args.program),
-        sandbox: sandbox::request(args.sandbox, backend, config)?,
+        sandbox,
         downloads: args.download.into_iter().map(download).collect(),
         afterwards: if args.keep {
             Afterwards::Keep
@@ -258,6 +274,11 @@ fn run_request(
         },
         format,
     })
+}
+
+/// A sandbox that outlives this process is not one that a dead process has left.
+fn keep(spec: SandboxSpec) -> SandboxSpec {
+    spec.with_provider_option("keep", true)
 }
 
 fn exec_request(args: ExecArgs, mut config: DockerConfig, format: Format) -> Result<ExecRequest> {

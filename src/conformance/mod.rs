@@ -69,6 +69,7 @@ pub mod stdin;
 pub mod terminals;
 pub mod timeout;
 pub mod transfers;
+pub mod upkeep;
 
 pub use case::{Case, Need, Skip};
 pub use check::{Failure, Outcome};
@@ -96,6 +97,7 @@ pub fn cases() -> Vec<Case> {
         inspect::cases(),
         facade::cases(),
         snapshot::cases(),
+        upkeep::cases(),
     ]
     .concat()
 }

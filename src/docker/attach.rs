@@ -4,9 +4,10 @@ use bollard::models::ContainerInspectResponse;
 
 use crate::error::{Error, ErrorKind, Operation, Result, SandboxReason};
 use crate::provider::{ForeignSandboxes, SandboxHandle};
-use crate::spec::{Ports, SandboxDescriptor, SandboxId, SandboxStatus};
+use crate::spec::{Ports, SandboxDescriptor, SandboxDetail, SandboxId, SandboxStatus};
 
 use super::agent::Resident;
+use super::lease::let_go;
 use super::owner::LABEL;
 use super::status::{Looked, status_of};
 use super::{DockerProvider, DockerRaw, PROVIDER, shell};
@@ -35,7 +36,7 @@ impl DockerProvider {
     ) -> Result<SandboxHandle> {
         let id = descriptor.sandbox_id.as_str();
         let inspected = self.find_sandbox(id, Operation::Attach, foreign).await?;
-        let name = SandboxId::new(inspected.name.as_deref().unwrap_or(id).trim_start_matches('/'))?;
+        let name = SandboxId::new(name_of(&inspected, id))?;
         let status = status_of(inspected.state.as_ref());
         if !matches!(status, SandboxStatus::Running | SandboxStatus::Paused) {
             return Err(Error::new(
@@ -80,15 +81,39 @@ impl DockerProvider {
     /// # Cancel safety
     /// Dropping the future may leave the sandbox; call it again.
     pub async fn remove(&self, id: &str) -> Result<bool> {
-        let container_id = match self
+        let inspected = match self
             .find_sandbox(id, Operation::Close, ForeignSandboxes::Refuse)
             .await
         {
-            Ok(inspected) => inspected.id.unwrap_or_else(|| id.to_owned()),
+            Ok(inspected) => inspected,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(error),
         };
-        self.remove_if_present(&container_id).await
+        let container_id = inspected.id.as_deref().unwrap_or(id);
+        let was_there = self.remove_if_present(container_id).await?;
+        let_go(name_of(&inspected, id));
+        Ok(was_there)
+    }
+
+    /// Gives everything known of a sandbox that this library made, by its name or the id of its container, in whatever
+    /// state it is (contract D7, D35).
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] when there is none; [`ErrorKind::InvalidArgument`] for a container that is not one of
+    /// this library's.
+    pub async fn describe(&self, id: &str) -> Result<SandboxDetail> {
+        let inspected = self
+            .find_sandbox(id, Operation::Inspect, ForeignSandboxes::Refuse)
+            .await?;
+        let handle = SandboxHandle::new(SandboxId::new(name_of(&inspected, id))?, PROVIDER)
+            .with_ports(exposed_ports(&inspected)?);
+        let raw = DockerRaw {
+            agent: Resident::found(self.config().exec.exec_path, &inspected),
+            container_id: inspected.id.unwrap_or_else(|| id.to_owned()),
+            shell: None,
+            admitted: None,
+        };
+        self.container_detail(&handle, &raw).await
     }
 
     async fn find_sandbox(
@@ -128,6 +153,10 @@ impl DockerProvider {
                 ),
         )
     }
+}
+
+fn name_of<'a>(inspected: &'a ContainerInspectResponse, id: &'a str) -> &'a str {
+    inspected.name.as_deref().unwrap_or(id).trim_start_matches('/')
 }
 
 fn exposed_ports(inspected: &ContainerInspectResponse) -> Result<Ports> {

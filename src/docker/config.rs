@@ -3,6 +3,7 @@
 mod admission;
 mod checks;
 mod durations;
+mod lease;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,6 +15,8 @@ use crate::provider::{Policy, check_provider_options};
 use crate::spec::{Mapping, PullPolicy, Value};
 
 pub use admission::AdmissionConfig;
+pub(in crate::docker) use lease::LONGEST_RENEWAL;
+pub use lease::{LeaseConfig, SweepWhen};
 
 use super::agent::ExecPathPolicy;
 use super::image::{PULL_KEYS, PullConfig};
@@ -44,6 +47,8 @@ pub struct DockerConfig {
     pub policy: Policy,
     /// How images are pulled.
     pub pull: PullConfig,
+    /// How long this process counts as alive for others, and how patient it is with them.
+    pub lease: LeaseConfig,
     /// Labels put on every sandbox, below those of the spec's metadata.
     pub default_metadata: BTreeMap<String, String>,
 }
@@ -246,7 +251,7 @@ impl Default for LaneConfig {
     }
 }
 
-const SECTIONS: [(&str, &[&str]); 6] = [
+const SECTIONS: [(&str, &[&str]); 7] = [
     (
         "create",
         &[
@@ -291,6 +296,7 @@ const SECTIONS: [(&str, &[&str]); 6] = [
     ),
     ("lanes", &["create", "transfer", "pull"]),
     ("pull", &PULL_KEYS),
+    ("lease", &LeaseConfig::KEYS),
     (
         "admission",
         &["memory_fraction", "unlimited_counts_mib", "max_wait_s"],

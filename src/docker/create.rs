@@ -17,6 +17,8 @@ use super::agent::Plan;
 use super::failure::EngineFailure;
 use super::image::{Wanted, image_error, problem_of};
 use super::lanes::Lane;
+use super::lease::let_go;
+use super::owner::Keep;
 use super::request::{CreateRequest, draft};
 use super::{DockerProvider, DockerRaw, PROVIDER, new_sandbox_id};
 
@@ -39,13 +41,11 @@ impl DockerProvider {
         let config = self.config();
         let draft = draft(config, spec)?;
         let engine = self.engine().await?;
-        let created = engine.engine_now();
-        let expires = spec.ttl().map(|ttl| created.plus(ttl).to_rfc3339());
-        let request = draft
-            .for_engine(engine.api_version)?
-            .with_labels(&created.to_rfc3339(), expires.as_deref());
+        let request = draft.for_engine(engine.api_version)?;
         self.check_able(spec).await?;
         let admitted = self.admit(&request).await?;
+        let request = request.with_labels(engine.engine_now(), spec.ttl(), &config.lease);
+        let keeper = self.keeper().await?;
         // The name is fixed before the call, so that a lost answer can still be cleaned up (contract D17).
         let id = new_sandbox_id()?;
         let mut guard = CreateGuard {
@@ -53,6 +53,10 @@ impl DockerProvider {
             id: id.clone(),
             made: Made::Nothing,
         };
+        // Before anything is made: whoever sees the container sees a living owner, too.
+        if request.options.keep == Keep::No {
+            keeper.hold(id.as_str());
+        }
         let mut plan = Plan::new(self, &id, spec, &request).await?;
         let creating = self.create_by_plan(&mut guard, &request, &mut plan);
         let outcome = match config.create.start_timeout {
@@ -79,7 +83,8 @@ impl DockerProvider {
         match Box::pin(self.wait_ready(&container_id, &agent, &request.image, spec)).await {
             Ok(shell) => {
                 plan.remember(self, &request);
-                guard.made = Made::Nothing;
+                keeper.made(id.as_str());
+                guard.made = Made::HandedOut;
                 let raw = DockerRaw {
                     container_id,
                     shell,
@@ -286,6 +291,8 @@ enum Made {
     Unknown,
     /// A container.
     Container,
+    /// A container that is the caller's by now.
+    HandedOut,
 }
 
 /// Removes what a create has made, unless it was handed out. Dropped in the middle of anything it hands the removal to
@@ -318,8 +325,10 @@ impl CreateGuard {
 impl Drop for CreateGuard {
     fn drop(&mut self) {
         let made = std::mem::replace(&mut self.made, Made::Nothing);
-        if matches!(made, Made::Nothing) {
-            return;
+        match made {
+            Made::HandedOut => return,
+            Made::Nothing => return let_go(self.id.as_str()),
+            Made::Calling(_) | Made::Unknown | Made::Container => {}
         }
         let provider = self.provider.clone();
         let id = self.id.clone();
@@ -327,6 +336,7 @@ impl Drop for CreateGuard {
             .reaper()
             .submit("remove a cancelled create", async move {
                 provider.remove_abandoned(&id, made).await;
+                let_go(id.as_str());
             });
     }
 }

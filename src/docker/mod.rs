@@ -19,6 +19,7 @@ mod failure;
 mod image;
 mod inspect;
 mod lanes;
+mod lease;
 mod options;
 mod owner;
 mod pause;
@@ -28,10 +29,11 @@ mod request;
 mod shell;
 mod snapshot;
 mod status;
+mod upkeep;
 
 use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -40,8 +42,8 @@ use tokio::sync::OnceCell;
 use crate::error::{Operation, Result};
 use crate::provider::PtyProvider;
 use crate::provider::{
-    ConnectableProvider, EndpointProvider, FilesProvider, ImageProvider, InspectProvider, PauseProvider,
-    Reaper, SandboxHandle, SandboxProvider, SnapshotProvider, SpawnProvider,
+    ConnectableProvider, EndpointProvider, FilesProvider, ImageProvider, InspectProvider, ListProvider,
+    PauseProvider, Reaper, SandboxHandle, SandboxProvider, SnapshotProvider, SpawnProvider, SweepProvider,
 };
 use crate::spec::{
     ExecOptions, ExecPath, ExecResult, Mapping, SandboxDetail, SandboxEndpoint, SandboxId, SandboxSpec,
@@ -57,8 +59,8 @@ pub use agent::agent_stream_for_fuzzing;
 #[doc(hidden)]
 pub use archive::unpack_for_fuzzing;
 pub use config::{
-    AdmissionConfig, CreateConfig, DockerConfig, ExecConfig, LaneConfig, OnTimeout, OnWarning, Preset,
-    ProbeConfig,
+    AdmissionConfig, CreateConfig, DockerConfig, ExecConfig, LaneConfig, LeaseConfig, OnTimeout, OnWarning,
+    Preset, ProbeConfig, SweepWhen,
 };
 pub use doctor::EngineReport;
 pub use image::{ImageReference, PullConfig};
@@ -66,6 +68,7 @@ pub use image::{ImageReference, PullConfig};
 use admission::{Admission, Reservation};
 use connect::Engine;
 use lanes::Lanes;
+use lease::Keeper;
 use options::ExecDefaults;
 
 /// The name of this provider.
@@ -102,6 +105,9 @@ struct Shared {
     facts: archive::FactsCache,
     terminals: pty::OpenSessions,
     pulls: image::Pulls,
+    keeper: OnceLock<Arc<Keeper>>,
+    /// The sweep at connect is begun.
+    swept: OnceLock<()>,
 }
 
 /// What the Docker provider keeps in a handle.
@@ -152,6 +158,8 @@ impl DockerProvider {
                 facts: archive::FactsCache::default(),
                 terminals: pty::OpenSessions::default(),
                 pulls: image::Pulls::default(),
+                keeper: OnceLock::new(),
+                swept: OnceLock::new(),
             }),
         })
     }
@@ -178,10 +186,15 @@ impl DockerProvider {
 
     /// The engine, reached at the first call. A failure is not kept: the next call tries again.
     async fn engine(&self) -> Result<&Engine> {
-        self.shared
+        let engine = self
+            .shared
             .engine
             .get_or_try_init(|| connect::connect(self.shared.config.host.as_deref()))
-            .await
+            .await?;
+        if self.shared.config.lease.sweep == SweepWhen::Connect && self.shared.swept.set(()).is_ok() {
+            self.sweep_in_background();
+        }
+        Ok(engine)
     }
 
     fn config(&self) -> &DockerConfig {
@@ -214,6 +227,10 @@ impl DockerProvider {
 
     fn terminals(&self) -> &pty::OpenSessions {
         &self.shared.terminals
+    }
+
+    fn downgrade(&self) -> Weak<Shared> {
+        Arc::downgrade(&self.shared)
     }
 }
 
@@ -253,12 +270,14 @@ impl SandboxProvider for DockerProvider {
         if let Some(admitted) = &raw.admitted {
             admitted.release();
         }
+        lease::let_go(handle.sandbox_id().as_str());
         Ok(())
     }
 
     async fn aclose(&self) -> Result<()> {
         self.terminals().close_all().await;
-        self.reaper().wait_idle(Duration::from_secs(60)).await
+        self.reaper().wait_idle(Duration::from_secs(60)).await?;
+        self.lease_released().await
     }
 
     fn as_spawn(&self) -> Option<&dyn SpawnProvider> {
@@ -294,6 +313,14 @@ impl SandboxProvider for DockerProvider {
     }
 
     fn as_snapshot(&self) -> Option<&dyn SnapshotProvider> {
+        Some(self)
+    }
+
+    fn as_list(&self) -> Option<&dyn ListProvider> {
+        Some(self)
+    }
+
+    fn as_sweep(&self) -> Option<&dyn SweepProvider> {
         Some(self)
     }
 }

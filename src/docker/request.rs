@@ -1,5 +1,7 @@
 //! From a spec to the engine's create request: pure, and tested as a table.
 
+use std::time::Duration;
+
 use bollard::models::ContainerCreateBody;
 
 use crate::error::{Error, Operation, Result};
@@ -9,12 +11,12 @@ use crate::spec::{SandboxSpec, check_environment};
 
 use super::PROVIDER;
 use super::agent::ExecPathPolicy;
-use super::config::{CreateConfig, DockerConfig};
-use super::connect::ApiVersion;
+use super::config::{CreateConfig, DockerConfig, LeaseConfig};
+use super::connect::{ApiVersion, EngineTime};
 use super::container::{Mapped, NetworkJoin, map};
 use super::image::ImageReference;
 use super::options::{Effective, LocalBase, effective, lay_over};
-use super::owner;
+use super::owner::{self, Stamp, kind};
 
 /// A spec that was checked as far as that goes without an engine.
 #[derive(Debug, Clone, PartialEq)]
@@ -115,20 +117,22 @@ fn process_of(
 
 impl CreateRequest {
     /// Adds the library's own labels (contract D17).
-    pub(super) fn with_labels(mut self, created: &str, expires: Option<&str>) -> Self {
-        let owner = owner::owner();
-        let labels = self.body.labels.get_or_insert_default();
-        let mut put = |suffix: &str, value: &str| {
-            labels.insert(format!("{}{suffix}", owner::LABEL), value.to_owned());
+    pub(super) fn with_labels(
+        mut self,
+        created: EngineTime,
+        ttl: Option<Duration>,
+        lease: &LeaseConfig,
+    ) -> Self {
+        let stamp = Stamp {
+            kind: kind::SANDBOX,
+            created,
+            expires: ttl.map(|ttl| created.plus(ttl)),
+            lease: created.plus(lease.length),
+            renewal: lease.renewal,
+            project: self.options.project.as_deref(),
+            keep: self.options.keep,
         };
-        put("", "1");
-        put(".owner", &owner.id);
-        put(".run", &owner.run);
-        put(".created", created);
-        put(".kind", "sandbox");
-        if let Some(expires) = expires {
-            put(".expires", expires);
-        }
+        self.body.labels.get_or_insert_default().extend(stamp.labels());
         self
     }
 }
@@ -146,6 +150,14 @@ fn main_process(
             Operation::Create,
             format!("the entrypoint argument `{}` holds NUL", bad.escape_debug()),
         ));
+    }
+    if spec.idle_timeout().is_some() && options.exec_path == ExecPathPolicy::Engine {
+        return Err(Error::unsupported(
+            Operation::Create,
+            PROVIDER,
+            "an idle timeout without the resident agent",
+        )
+        .with_hint("set `exec_path` to `auto`, or use a ttl"));
     }
     match (spec.entrypoint().split_first(), spec.ttl()) {
         // Only the agent could end somebody else's main process in time.

@@ -38,6 +38,8 @@ pub enum Operation {
     Inspect,
     /// Listing sandboxes.
     List,
+    /// Removing what dead owners have left.
+    Sweep,
     /// Resolving an endpoint.
     Endpoint,
     /// Attaching to an existing sandbox.
@@ -77,6 +79,7 @@ impl fmt::Display for Operation {
             Self::Status => "get status",
             Self::Inspect => "inspect",
             Self::List => "list sandboxes",
+            Self::Sweep => "sweep",
             Self::Endpoint => "resolve endpoint",
             Self::Attach => "attach to sandbox",
             Self::Serialize => "serialize sandbox",

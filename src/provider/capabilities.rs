@@ -35,6 +35,10 @@ pub enum Capability {
     Pty,
     /// [`PtyAttachProvider`](super::PtyAttachProvider).
     PtyAttach,
+    /// [`ListProvider`](super::ListProvider).
+    List,
+    /// [`SweepProvider`](super::SweepProvider).
+    Sweep,
 }
 
 impl Capability {
@@ -51,6 +55,8 @@ impl Capability {
             Self::Connect => "serialize and connect",
             Self::Pty => "PTY sessions",
             Self::PtyAttach => "attaching to PTY sessions",
+            Self::List => "lists of sandboxes",
+            Self::Sweep => "sweeps",
         }
     }
 }
@@ -77,6 +83,8 @@ pub fn capabilities(provider: &dyn SandboxProvider) -> CapabilitySet {
         provider.as_connectable().map(|_| Capability::Connect),
         provider.as_pty().map(|_| Capability::Pty),
         provider.as_pty_attach().map(|_| Capability::PtyAttach),
+        provider.as_list().map(|_| Capability::List),
+        provider.as_sweep().map(|_| Capability::Sweep),
     ]
     .into_iter()
     .flatten()

@@ -9,6 +9,7 @@ mod connectable;
 mod files;
 mod handle;
 mod images;
+mod on_signals;
 mod pause;
 mod policy;
 mod pty;
@@ -18,6 +19,7 @@ mod resolve;
 mod signal;
 mod streams;
 mod traced;
+mod upkeep;
 
 pub use attribution::{
     Attribution, AttributionEnvironment, log_attribution_once, resolve_attribution, resolve_run_id,
@@ -31,15 +33,18 @@ pub use connectable::{ConnectableProvider, ForeignSandboxes};
 pub use files::FilesProvider;
 pub use handle::SandboxHandle;
 pub use images::{ImageProvider, SnapshotProvider};
+pub use on_signals::{RemovedOnSignals, register_cleanup, remove_on_signals};
 pub use pause::PauseProvider;
 pub use policy::{Namespace, Policy, Violation, policy_error};
 pub use pty::{PtyAttachProvider, PtyProvider, PtySession};
+pub(crate) use reaper::runtime as own_runtime;
 pub use reaper::{Reaper, ReaperJob};
 pub use registry::{OnExisting, ProviderFactory, create_provider, list_providers, register_provider};
 pub use resolve::{resolve_provider_config, resolve_provider_metadata};
 pub(crate) use signal::signal_name;
 pub(crate) use streams::{Pending, Sink, deliver, feed};
 pub use traced::Traced;
+pub use upkeep::{ListProvider, SweepProvider};
 
 use std::fmt;
 use std::path::Path;
@@ -187,6 +192,16 @@ pub trait SandboxProvider: fmt::Debug + Send + Sync + 'static {
 
     /// Joining terminal sessions that live in the sandbox, if the provider has that.
     fn as_pty_attach(&self) -> Option<&dyn PtyAttachProvider> {
+        None
+    }
+
+    /// Lists of sandboxes, if the provider has that.
+    fn as_list(&self) -> Option<&dyn ListProvider> {
+        None
+    }
+
+    /// Removal of what nobody needs any more, if the provider has that.
+    fn as_sweep(&self) -> Option<&dyn SweepProvider> {
         None
     }
 }

@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
 
 use crate::error::{Error, ErrorKind, Operation, Result};
@@ -115,41 +116,58 @@ impl Drop for Pending {
     }
 }
 
+/// The library's own thread: it goes on when all runtimes of the caller are gone.
+struct OwnThread {
+    jobs: mpsc::Sender<ReaperJob>,
+    /// None when it could not be started; then every `submit` warns.
+    runtime: Option<Handle>,
+}
+
+/// The runtime of the library's own thread, for work that lasts as long as the process. None when there is none.
+pub(crate) fn runtime() -> Option<&'static Handle> {
+    own_thread().runtime.as_ref()
+}
+
 fn queue() -> &'static mpsc::Sender<ReaperJob> {
-    static QUEUE_OF_PROCESS: OnceLock<mpsc::Sender<ReaperJob>> = OnceLock::new();
-    QUEUE_OF_PROCESS.get_or_init(|| {
-        let (sender, receiver) = mpsc::channel(QUEUE);
-        let thread = std::thread::Builder::new()
-            .name("gym-sandbox-reaper".to_owned())
-            .spawn(move || run(receiver));
-        if let Err(error) = thread {
-            // Without the thread the receiver is gone and every `submit` warns.
-            tracing::error!(%error, "the clean-up thread could not be started");
-        }
-        sender
+    &own_thread().jobs
+}
+
+fn own_thread() -> &'static OwnThread {
+    static THREAD: OnceLock<OwnThread> = OnceLock::new();
+    THREAD.get_or_init(|| {
+        let (jobs, receiver) = mpsc::channel(QUEUE);
+        let runtime = match start(receiver) {
+            Ok(handle) => Some(handle),
+            Err(error) => {
+                tracing::error!(%error, "the clean-up thread could not be started");
+                None
+            }
+        };
+        OwnThread { jobs, runtime }
     })
 }
 
-fn run(mut jobs: mpsc::Receiver<ReaperJob>) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = match runtime {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            tracing::error!(%error, "the clean-up runtime could not be started");
-            return;
+fn start(jobs: mpsc::Receiver<ReaperJob>) -> std::io::Result<Handle> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let handle = runtime.handle().clone();
+    std::thread::Builder::new()
+        .name("gym-sandbox-reaper".to_owned())
+        .spawn(move || runtime.block_on(run(jobs)))?;
+    Ok(handle)
+}
+
+async fn run(mut jobs: mpsc::Receiver<ReaperJob>) {
+    let mut running = tokio::task::JoinSet::new();
+    while let Some(job) = jobs.recv().await {
+        while running.len() >= CONCURRENCY {
+            // A panicking job is reported by the panic hook; the next one still runs.
+            let _ended = running.join_next().await;
         }
-    };
-    runtime.block_on(async move {
-        let mut running = tokio::task::JoinSet::new();
-        while let Some(job) = jobs.recv().await {
-            while running.len() >= CONCURRENCY {
-                // A panicking job is reported by the panic hook; the next one still runs.
-                let _ended = running.join_next().await;
-            }
-            running.spawn(job);
-            while running.try_join_next().is_some() {}
-        }
-    });
+        running.spawn(job);
+        while running.try_join_next().is_some() {}
+    }
 }
 
 #[cfg(test)]

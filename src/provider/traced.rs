@@ -14,10 +14,12 @@ use crate::spec::{
 
 mod images;
 mod pty;
+mod upkeep;
 
 use super::{
     ConnectableProvider, EndpointProvider, ExecSession, FilesProvider, ImageProvider, InspectProvider,
-    PauseProvider, SandboxHandle, SandboxProvider, SnapshotProvider, SpawnProvider,
+    ListProvider, PauseProvider, SandboxHandle, SandboxProvider, SnapshotProvider, SpawnProvider,
+    SweepProvider,
 };
 
 use super::{PtyAttachProvider, PtyProvider};
@@ -198,6 +200,14 @@ impl SandboxProvider for Traced {
 
     fn as_pty_attach(&self) -> Option<&dyn PtyAttachProvider> {
         self.inner.as_pty_attach().map(|_| self as &dyn PtyAttachProvider)
+    }
+
+    fn as_list(&self) -> Option<&dyn ListProvider> {
+        self.inner.as_list().map(|_| self as &dyn ListProvider)
+    }
+
+    fn as_sweep(&self) -> Option<&dyn SweepProvider> {
+        self.inner.as_sweep().map(|_| self as &dyn SweepProvider)
     }
 }
 

@@ -15,6 +15,7 @@ mod exec;
 mod files;
 mod id;
 mod image;
+mod listing;
 mod ordered;
 mod ports;
 mod pty;
@@ -24,6 +25,7 @@ mod sandbox;
 mod snapshot;
 mod stat;
 mod status;
+mod sweep;
 pub(crate) mod units;
 
 pub use access::{DirectSandboxConnection, SandboxAccess};
@@ -48,6 +50,7 @@ pub use image::{
     DEFAULT_MIN_FREE_BYTES, ImageCallback, ImageDetail, ImageEvent, LayerState, PrefetchCallback,
     PrefetchOptions, Prefetched, PullOptions, PullPolicy, RegistryCredentials,
 };
+pub use listing::{OwnerState, SandboxFilter, SandboxSummary};
 pub use ports::Ports;
 pub use pty::{MAX_TERMINAL_SIDE, PtyAttachOptions, PtyMode, SandboxPtySpec, check_terminal_size};
 pub use resources::SandboxResources;
@@ -56,6 +59,9 @@ pub use sandbox::{ImageRewrite, SandboxSpec, rewrite_image};
 pub use snapshot::{SNAPSHOT_OPTION, Snapshot, SnapshotOptions};
 pub use stat::{FileEntry, FileKind, FileOwner, FileStat, RemoveMode};
 pub use status::SandboxStatus;
+pub use sweep::{
+    KeptSandboxes, ObjectKind, SecondLook, SharedObjects, SweepMode, SweepOptions, SweepReport, SweptObject,
+};
 
 /// A JSON value, as in provider options and configuration blocks. It is `serde_json`'s.
 pub use serde_json::Value;

@@ -46,6 +46,8 @@ pub struct SandboxSpec {
     entrypoint: Vec<String>,
     provider_options: Mapping,
     ports: Ports,
+    #[serde(with = "seconds", skip_serializing_if = "Option::is_none")]
+    idle_timeout_s: Option<Duration>,
 }
 
 impl SandboxSpec {
@@ -71,6 +73,13 @@ impl SandboxSpec {
     /// Sets the time from start after which the sandbox ends itself. None by default: it lives until it is closed.
     pub fn with_ttl(mut self, ttl: Duration) -> Self {
         self.ttl_s = Some(ttl);
+        self
+    }
+
+    /// Sets the time without any command, file or terminal traffic after which the sandbox ends itself (contract D16).
+    /// None by default.
+    pub fn with_idle_timeout(mut self, idle_timeout: Duration) -> Self {
+        self.idle_timeout_s = Some(idle_timeout);
         self
     }
 
@@ -163,6 +172,11 @@ impl SandboxSpec {
         self.ttl_s
     }
 
+    /// The time without traffic after which the sandbox ends itself.
+    pub fn idle_timeout(&self) -> Option<Duration> {
+        self.idle_timeout_s
+    }
+
     /// The bound of the time until the sandbox is ready.
     pub fn ready_timeout(&self) -> Option<Duration> {
         self.ready_timeout_s
@@ -217,6 +231,7 @@ impl fmt::Debug for SandboxSpec {
         f.debug_struct("SandboxSpec")
             .field("image", &self.image)
             .field("ttl", &self.ttl_s)
+            .field("idle_timeout", &self.idle_timeout_s)
             .field("ready_timeout", &self.ready_timeout_s)
             .field("workdir", &self.workdir)
             .field("env", &self.env.keys().collect::<Vec<_>>())

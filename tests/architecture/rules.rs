@@ -53,7 +53,7 @@ const CRATES: [(&str, &[&str], &str); 9] = [
     ),
     (
         "clap",
-        &["src/cli/args.rs", "src/main.rs", "src/cli/mod.rs"],
+        &["src/cli/args", "src/main.rs", "src/cli/mod.rs"],
         "arguments are plain data below",
     ),
     (

@@ -17,4 +17,5 @@ mod local;
 mod run;
 mod signals;
 mod support;
+mod upkeep;
 mod usage;

@@ -29,6 +29,9 @@ async fn help_is_data_and_names_every_command() {
         "exec",
         "cp",
         "rm",
+        "ps",
+        "inspect",
+        "gc",
         "compose",
         "doctor",
         "bench",
@@ -44,7 +47,9 @@ async fn wrong_usage_is_2_and_leaves_standard_output_empty() {
     for (arguments, said) in [
         (&[][..], "Usage: gym-sandbox"),
         (&["zork"], "unrecognized subcommand 'zork'"),
-        (&["ps"], "unrecognized subcommand 'ps'"),
+        (&["ps", "x"], "unexpected argument 'x'"),
+        (&["inspect"], "required arguments were not provided"),
+        (&["gc", "--all"], "unexpected argument '--all'"),
         (&["cp", "a"], "required arguments were not provided"),
         (
             &["cp", "a", "b"],

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use gym_sandbox::provider::{
-    ConnectableProvider, EndpointProvider, FilesProvider, ImageProvider, InspectProvider, PauseProvider,
-    SnapshotProvider, SpawnProvider,
+    ConnectableProvider, EndpointProvider, FilesProvider, ImageProvider, InspectProvider, ListProvider,
+    PauseProvider, SnapshotProvider, SpawnProvider, SweepProvider,
 };
 use gym_sandbox::provider::{PtyAttachProvider, PtyProvider};
 use gym_sandbox::{
@@ -92,6 +92,14 @@ impl SandboxProvider for Broken {
 
     fn as_files(&self) -> Option<&dyn FilesProvider> {
         self.inner.as_files()
+    }
+
+    fn as_list(&self) -> Option<&dyn ListProvider> {
+        self.inner.as_list()
+    }
+
+    fn as_sweep(&self) -> Option<&dyn SweepProvider> {
+        self.inner.as_sweep()
     }
 
     fn as_images(&self) -> Option<&dyn ImageProvider> {

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use bollard::Docker;
 use bollard::query_parameters::{ListContainersOptionsBuilder, RemoveContainerOptionsBuilder};
-use gym_sandbox::SandboxSpec;
 use gym_sandbox::docker::{DockerConfig, DockerProvider, ExecPathPolicy};
+use gym_sandbox::{SandboxProvider, SandboxSpec};
 
 /// The test images, see `docs/development.md`.
 pub(crate) const BUSYBOX: &str = "gym-sandbox/busybox:test";
@@ -132,8 +132,18 @@ impl Drop for DockerTest {
     /// Fails the test when something is left, and removes it so that it disturbs nobody.
     fn drop(&mut self) {
         let label = self.label.clone();
+        let provider = Arc::clone(&self.provider);
         // A thread of its own: a drop may happen inside a runtime, which must not be blocked on from within.
-        let left = std::thread::spawn(move || blocking(remove_leftovers(TEST_LABEL, &label))).join();
+        let left = std::thread::spawn(move || {
+            blocking(async {
+                let left = remove_leftovers(TEST_LABEL, &label).await;
+                // The lease of this process goes with the last sandbox of all tests. One that can't be removed, as
+                // behind a proxy that is down, ends by itself.
+                let _released = tokio::time::timeout(SETTLE, provider.aclose()).await;
+                left
+            })
+        })
+        .join();
         let problem = match left {
             Ok(Ok(left)) if left.is_empty() => return,
             Ok(Ok(left)) => format!("left on the engine: {}", left.join(", ")),

@@ -19,6 +19,9 @@ pub(super) fn check(global: &GlobalArgs, command: &CommandArgs) -> Result<()> {
         CommandArgs::Resume(_) => Err(unsupported("`resume`")),
         CommandArgs::Prefetch(_) => Err(unsupported("`prefetch`")),
         CommandArgs::Rm(_) => Err(unsupported("`rm`")),
+        CommandArgs::Ps(_) => Err(unsupported("`ps`")),
+        CommandArgs::Inspect(_) => Err(unsupported("`inspect`")),
+        CommandArgs::Gc(_) => Err(unsupported("`gc`")),
         CommandArgs::Doctor => Err(unsupported("`doctor`")),
         CommandArgs::Bench(_) => Err(unsupported("`bench`")),
     }

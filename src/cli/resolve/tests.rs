@@ -33,6 +33,50 @@ fn a_plain_run_has_the_library_s_defaults() {
 }
 
 #[test]
+fn what_outlives_this_process_is_said_to() {
+    let kept = |spec: &SandboxSpec| spec.provider_options().get("keep") == Some(&true.into());
+    assert!(!kept(&run(&["run", "--image", "i", "--", "true"]).sandbox.spec));
+    assert!(kept(
+        &run(&["run", "--image", "i", "--keep", "--", "true"]).sandbox.spec
+    ));
+    let Ok(Action::Create(request)) = typed(&["create", "--image", "i"]) else {
+        panic!("not a create");
+    };
+    assert!(kept(&request.sandbox.spec));
+}
+
+#[test]
+fn every_option_of_a_sweep_arrives() {
+    let sweep = |arguments: &[&str]| match typed(&[&["gc"], arguments].concat()) {
+        Ok(Action::Sweep(request)) => request,
+        other => panic!("not a sweep: {other:?}"),
+    };
+    let plain = sweep(&[]);
+    assert_eq!(plain.options, gym_sandbox::SweepOptions::default());
+    assert_eq!(plain.patience, Patience::Waits);
+    let all = sweep(&[
+        "--dry-run",
+        "--shared",
+        "--kept",
+        "--no-wait",
+        "--run",
+        "r",
+        "--project",
+        "p",
+    ]);
+    let expected = gym_sandbox::SweepOptions::default()
+        .with_mode(gym_sandbox::SweepMode::DryRun)
+        .with_shared(gym_sandbox::SharedObjects::RemoveUnused)
+        .with_kept(gym_sandbox::KeptSandboxes::Remove)
+        .with_filter(
+            gym_sandbox::SandboxFilter::default()
+                .with_run("r")
+                .with_project("p"),
+        );
+    assert_eq!((all.options, all.patience), (expected, Patience::DoesNotWait));
+}
+
+#[test]
 fn every_option_of_a_run_arrives() {
     let request = run(&[
         "--host",

@@ -28,6 +28,8 @@ pub(super) struct Launch {
     /// `HOME` is configured, and not from the passwd file.
     pub(super) keep_home: bool,
     pub(super) ttl: Option<Duration>,
+    /// How long the sandbox may be without traffic.
+    pub(super) idle: Option<Duration>,
     /// The folder of this machine with the socket to dial, where the engine is local.
     pub(super) folder: Option<PathBuf>,
 }
@@ -63,10 +65,12 @@ impl Launch {
             });
             argv.extend(["--socket".to_owned(), socket::path_in_sandbox()]);
         }
-        if let Some(ttl) = self.ttl {
-            // 0 would be none at all.
-            let milliseconds = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX).max(1);
-            argv.extend(["--ttl-ms".to_owned(), milliseconds.to_string()]);
+        for (option, duration) in [("--ttl-ms", self.ttl), ("--idle-ms", self.idle)] {
+            if let Some(duration) = duration {
+                // 0 would be none at all.
+                let milliseconds = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).max(1);
+                argv.extend([option.to_owned(), milliseconds.to_string()]);
+            }
         }
         if !entrypoint.is_empty() {
             argv.push("--".to_owned());
@@ -141,6 +145,7 @@ mod tests {
             main: Main::Agent,
             keep_home: false,
             ttl: None,
+            idle: None,
             folder: None,
         }
     }
@@ -177,6 +182,7 @@ mod tests {
     fn a_ttl_and_an_entrypoint_go_to_the_agent() {
         let launch = Launch {
             ttl: Some(Duration::from_micros(1)),
+            idle: Some(Duration::from_secs(2)),
             keep_home: true,
             folder: Some("/tmp/x".into()),
             ..launch()
@@ -194,6 +200,8 @@ mod tests {
                 "/.gym-sandbox-socket/agent",
                 "--ttl-ms",
                 "1",
+                "--idle-ms",
+                "2000",
                 "--",
                 "nginx",
                 "-g"

@@ -51,8 +51,13 @@ impl Plan {
         request: &CreateRequest,
     ) -> Result<Self> {
         let policy = request.options.exec_path;
-        let needs_agent = (spec.ttl().is_some() && !spec.entrypoint().is_empty())
-            .then_some("a ttl together with an entrypoint");
+        let needs_agent = if spec.idle_timeout().is_some() {
+            Some("an idle timeout")
+        } else if spec.ttl().is_some() && !spec.entrypoint().is_empty() {
+            Some("a ttl together with an entrypoint")
+        } else {
+            None
+        };
         let engine = provider.engine().await?;
         let fleet = provider.fleet();
         let obstacle: Option<Arc<str>> = if policy == ExecPathPolicy::Engine {
@@ -93,6 +98,7 @@ impl Plan {
             main,
             keep_home: spec.env().keys().any(|name| name == "HOME"),
             ttl: spec.ttl(),
+            idle: spec.idle_timeout(),
             folder: doorway.as_ref().map(Doorway::folder).map(ToOwned::to_owned),
         };
         plan.way = Way::Agent {

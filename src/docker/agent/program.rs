@@ -14,7 +14,7 @@ pub(super) const PROGRAM: &str = "/.gym-sandbox/agent";
 
 /// How the names of the volumes of all builds begin, and those of the locks.
 const VOLUME: &str = "gym-sandbox-agent-";
-pub(super) const FILLER: &str = "gym-sandbox-agent-fill-";
+pub(in crate::docker) const FILLER: &str = "gym-sandbox-agent-fill-";
 
 /// The program's name in the volume.
 const NAME: &str = "agent";

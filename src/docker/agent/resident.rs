@@ -121,6 +121,7 @@ impl Resident {
                 main,
                 keep_home,
                 ttl: None,
+                idle: None,
                 folder: None,
             },
             policy,

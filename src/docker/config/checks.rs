@@ -63,7 +63,11 @@ impl DockerConfig {
                 "every lane must have at least 1 slot",
             ),
         ];
-        if let Some((_, problem)) = checks.iter().find(|(holds, _)| !holds) {
+        if let Some((_, problem)) = checks
+            .iter()
+            .chain(&self.lease.checks())
+            .find(|(holds, _)| !holds)
+        {
             return Err(Error::invalid(Operation::Configure, *problem));
         }
         self.admission.check()?;

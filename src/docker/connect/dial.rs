@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bollard::models::{SystemInfo, SystemVersion};
@@ -84,7 +84,7 @@ pub(super) async fn reach(candidate: &Candidate) -> Result<Engine, Failure> {
             .unwrap_or_else(|| "linux".to_owned())
             .into(),
         architecture: info.architecture.or(version.arch).unwrap_or_default().into(),
-        clock,
+        clock: Arc::new(Mutex::new(clock)),
         #[cfg(feature = "ssh")]
         tunnel: line.tunnel,
     })
@@ -294,7 +294,7 @@ fn flavor(version: &SystemVersion) -> Flavor {
     if podman { Flavor::Podman } else { Flavor::Docker }
 }
 
-fn clock(info: &SystemInfo, asked: Instant, answered: Instant) -> EngineClock {
+pub(super) fn clock(info: &SystemInfo, asked: Instant, answered: Instant) -> EngineClock {
     match info.system_time.as_deref().map(str::parse) {
         Some(Ok(time)) => EngineClock::new(time, asked, answered),
         other => {

@@ -2,8 +2,10 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
+use crate::docker::failure::{EngineFailure, QUICK, call};
 use crate::error::{Error, ErrorKind, Operation, Result};
 
 use super::clock::{EngineClock, EngineTime};
@@ -37,7 +39,8 @@ pub(in crate::docker) struct Engine {
     pub(in crate::docker) os_type: Arc<str>,
     /// As the kernel names it, such as `x86_64`.
     pub(in crate::docker) architecture: Arc<str>,
-    pub(super) clock: EngineClock,
+    /// Clones share it: who asks the engine for its time sets it for all.
+    pub(super) clock: Arc<Mutex<EngineClock>>,
     /// What the connection needs to stay alive.
     #[cfg(feature = "ssh")]
     pub(super) tunnel: Option<Arc<super::ssh::Tunnel>>,
@@ -67,13 +70,26 @@ impl Engine {
 
     /// The time by the engine's clock, without asking it.
     pub(in crate::docker) fn engine_now(&self) -> EngineTime {
-        self.clock.now()
+        self.read_clock().now()
+    }
+
+    /// Asks the engine for its time, and sets the clock by it.
+    pub(in crate::docker) async fn ask_time(&self) -> Result<EngineTime, EngineFailure> {
+        let asked = Instant::now();
+        let info = call(QUICK, self.client.info()).await?;
+        let clock = super::dial::clock(&info, asked, Instant::now());
+        *self.clock.lock().unwrap_or_else(PoisonError::into_inner) = clock;
+        Ok(clock.now())
+    }
+
+    fn read_clock(&self) -> EngineClock {
+        *self.clock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The engine's clock minus this machine's, in milliseconds. The engine's is known to about half the time that its
     /// answer took.
     pub(in crate::docker) fn clock_offset_ms(&self) -> i64 {
-        let (engine, local) = (self.clock.now(), EngineTime::of_this_machine());
+        let (engine, local) = (self.engine_now(), EngineTime::of_this_machine());
         let milliseconds =
             |duration: std::time::Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
         if engine >= local {

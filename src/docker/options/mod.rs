@@ -26,6 +26,7 @@ use crate::spec::{Mapping, PullPolicy, SNAPSHOT_OPTION, SandboxResources, Sandbo
 use super::agent::ExecPathPolicy;
 use super::config::{DockerConfig, Preset};
 use super::image::ImageReference;
+use super::owner::Keep;
 use super::snapshot;
 use arguments::wrong;
 use builder::Builder;
@@ -43,9 +44,18 @@ struct Own {
     preset: Option<Preset>,
     exec_path: Option<ExecPathPolicy>,
     snapshot_id: Option<String>,
+    keep: Option<bool>,
+    project: Option<String>,
 }
 
-const OWN: [&str; 4] = ["pull_policy", "preset", "exec_path", SNAPSHOT_OPTION];
+const OWN: [&str; 6] = [
+    "pull_policy",
+    "preset",
+    "exec_path",
+    SNAPSHOT_OPTION,
+    "keep",
+    "project",
+];
 
 /// The key of raw arguments, a text or a list.
 const RUN_ARGS: &str = "run_args";
@@ -61,6 +71,10 @@ pub(super) struct Effective {
     pub(super) snapshot: Option<ImageReference>,
     /// What was asked for by these names, for errors.
     pub(super) resources: SandboxResources,
+    /// Whether it outlives its process.
+    pub(super) keep: Keep,
+    /// What it belongs to.
+    pub(super) project: Option<String>,
 }
 
 /// What a `hardened` sandbox has that says nothing else.
@@ -90,6 +104,9 @@ pub(super) fn effective(config: &DockerConfig, spec: &SandboxSpec) -> Result<Eff
         .snapshot_id
         .map(|id| snapshot::reference(Operation::Create, &id))
         .transpose()?;
+    if own.project.as_deref() == Some("") {
+        return Err(wrong(&named("project"), "it is empty"));
+    }
     let pull_policy = match snapshot {
         // No registry has it.
         Some(_) => PullPolicy::Never,
@@ -102,6 +119,12 @@ pub(super) fn effective(config: &DockerConfig, spec: &SandboxSpec) -> Result<Eff
         exec_path: own.exec_path.unwrap_or(config.exec.exec_path),
         preset: own.preset.unwrap_or(config.create.preset),
         resources: spec.resources().clone(),
+        keep: if own.keep.unwrap_or_default() {
+            Keep::Yes
+        } else {
+            Keep::No
+        },
+        project: own.project,
     })
 }
 

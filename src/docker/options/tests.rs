@@ -339,6 +339,8 @@ fn values_of_a_wrong_kind_are_refused() {
         ("pull_policy", json!("sometimes")),
         ("preset", json!("soft")),
         ("exec_path", json!(1)),
+        ("keep", json!("yes")),
+        ("project", json!("")),
         ("pids_limit", json!(0)),
         ("pids_limit", json!("many")),
         ("cap_drop", json!("ALL")),

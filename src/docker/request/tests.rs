@@ -1,5 +1,4 @@
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use bollard::models::HostConfig;
 
@@ -182,16 +181,17 @@ fn d17_labels_are_ours_and_the_specs_and_never_mixed_up() {
         ("k".to_owned(), "default".to_owned()),
     ]);
     let spec = SandboxSpec::new("a").with_metadata("k", "v");
+    let created: EngineTime = "2026-01-01T00:00:00Z".parse().unwrap();
     let made = request_with(|all| all.default_metadata = defaults, &spec)
         .unwrap()
-        .with_labels("now", Some("then"));
+        .with_labels(created, Some(Duration::from_secs(60)), &LeaseConfig::default());
     let labels = made.body.labels.unwrap();
     for (key, value) in [
         ("team", "a"),
         ("k", "v"),
         ("gym-sandbox", "1"),
-        ("gym-sandbox.created", "now"),
-        ("gym-sandbox.expires", "then"),
+        ("gym-sandbox.created", "2026-01-01T00:00:00.000Z"),
+        ("gym-sandbox.expires", "2026-01-01T00:01:00.000Z"),
         ("gym-sandbox.kind", "sandbox"),
     ] {
         assert_eq!(labels.get(key).map(String::as_str), Some(value), "{key}");

@@ -1,6 +1,7 @@
 //! A provider in memory that does what a test tells it and remembers every call.
 
 mod connected;
+mod upkeep;
 
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
@@ -13,7 +14,8 @@ use tokio::sync::{Semaphore, watch};
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::provider::{
     ConnectableProvider, EndpointProvider, ExecSession, FilesProvider, ImageProvider, InspectProvider,
-    PauseProvider, SandboxHandle, SandboxProvider, SnapshotProvider, SpawnProvider,
+    ListProvider, PauseProvider, SandboxHandle, SandboxProvider, SnapshotProvider, SpawnProvider,
+    SweepProvider,
 };
 use crate::spec::{
     DownloadOptions, DownloadTarget, FileEntry, FileStat, RemoveMode, TransferProgress, UploadOptions,
@@ -40,6 +42,8 @@ pub(crate) enum Call {
     Images(&'static str, String),
     /// One of the calls about snapshots, and what it names.
     Snapshot(&'static str, String),
+    /// One of the calls about all sandboxes of an engine.
+    Upkeep(&'static str),
     /// A create was dropped in the middle, and the provider removed what it had begun.
     CreateUndone,
     Upload(String, String),
@@ -270,6 +274,14 @@ impl SandboxProvider for Scripted {
 
     fn as_connectable(&self) -> Option<&dyn ConnectableProvider> {
         (self.capabilities == Capabilities::All).then_some(self as &dyn ConnectableProvider)
+    }
+
+    fn as_list(&self) -> Option<&dyn ListProvider> {
+        (self.capabilities == Capabilities::All).then_some(self as &dyn ListProvider)
+    }
+
+    fn as_sweep(&self) -> Option<&dyn SweepProvider> {
+        (self.capabilities == Capabilities::All).then_some(self as &dyn SweepProvider)
     }
 }
 

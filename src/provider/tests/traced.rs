@@ -7,7 +7,8 @@ use crate::error::{ErrorKind, Operation};
 use crate::provider::{SandboxHandle, SandboxProvider, Traced};
 use crate::spec::{
     BuildSpec, DownloadOptions, DownloadTarget, ExecOptions, PrefetchOptions, PullOptions, RemoveMode,
-    SandboxId, SandboxSpec, SandboxStatus, SnapshotOptions, UploadOptions, UploadSource,
+    SandboxFilter, SandboxId, SandboxSpec, SandboxStatus, SnapshotOptions, SweepOptions, UploadOptions,
+    UploadSource,
 };
 
 use super::scripted::{Call, NAME, Scripted, Seen, Step};
@@ -87,6 +88,11 @@ async fn every_call_reaches_the_inner_provider_once() {
     files.remove(&handle, "/r", RemoveMode::One).await.unwrap();
     files.make_directory(&handle, "/m", &options_up).await.unwrap();
     images_and_snapshots(&outer, &handle).await;
+    let filter = SandboxFilter::default();
+    outer.as_list().unwrap().list_sandboxes(&filter).await.unwrap();
+    let sweeping = outer.as_sweep().unwrap();
+    sweeping.sweep(&SweepOptions::default()).await.unwrap();
+    sweeping.remove_own().await.unwrap();
     outer.close(&handle).await.unwrap();
     outer.aclose().await.unwrap();
     let seen = Seen::from(&options());
@@ -115,6 +121,9 @@ async fn every_call_reaches_the_inner_provider_once() {
             Call::Snapshot("make", "box-1".to_owned()),
             Call::Snapshot("list", String::new()),
             Call::Snapshot("delete", "s".to_owned()),
+            Call::Upkeep("list"),
+            Call::Upkeep("sweep"),
+            Call::Upkeep("remove_own"),
             Call::Close("box-1".to_owned()),
             Call::Aclose,
         ]

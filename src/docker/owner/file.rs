@@ -1,0 +1,287 @@
+//! Owner files: a file that a process keeps locked while it has sandboxes. The lock ends with the process, however it
+//! ends, so that others of this machine see its death at once. Knows no engine.
+//!
+//! The files are in a folder that only this user can write. The folder has an id of its own, made once per boot, which
+//! is the first part of every owner's id: who sees another folder, on another machine or in a container with a `/tmp`
+//! of its own, sees another id and takes nothing from the files.
+
+use std::fs::{self, DirBuilder, File, TryLockError};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use uuid::Uuid;
+
+use super::owner;
+
+/// What the file of an owner proves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::docker) enum Proof {
+    /// It is locked: the process lives, also when it is stopped.
+    Alive,
+    /// Nobody holds the lock: the process has ended.
+    Dead,
+    /// There is no such file here: the owner is elsewhere, or has no sandbox.
+    Nothing,
+}
+
+/// The locked file of this process. Where it can't be had the lease alone shows that this process lives.
+#[derive(Debug)]
+pub(in crate::docker) struct Presence(());
+
+/// How many presences there are, and the file while there are any.
+static FILE: Mutex<(usize, Option<OwnFile>)> = Mutex::new((0, None));
+
+#[derive(Debug)]
+struct OwnFile {
+    path: PathBuf,
+    _locked: File,
+}
+
+impl Presence {
+    /// Shows this process to others until it is dropped. A few calls of the file system, on memory as a rule.
+    pub(in crate::docker) fn show() -> Self {
+        let mut shown = FILE.lock().unwrap_or_else(PoisonError::into_inner);
+        shown.0 += 1;
+        if shown.1.is_none()
+            && let Some(place) = place()
+        {
+            match lock_new(&place.folder, &owner().id) {
+                Ok(file) => shown.1 = Some(file),
+                Err(error) => tracing::debug!(%error, "this process has no owner file"),
+            }
+        }
+        Self(())
+    }
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        let mut shown = FILE.lock().unwrap_or_else(PoisonError::into_inner);
+        shown.0 -= 1;
+        if shown.0 == 0
+            && let Some(file) = shown.1.take()
+        {
+            // Removed while it is locked: nobody takes an owner without sandboxes for a dead one.
+            let _gone = fs::remove_file(&file.path).is_ok();
+        }
+    }
+}
+
+/// Makes an owner's id for this process.
+pub(super) fn new_owner_id() -> String {
+    let process = Uuid::new_v4().simple().to_string();
+    match place() {
+        Some(place) => format!("{}-{process}", place.id),
+        // An id that no folder has.
+        None => format!(
+            "{}-{process}",
+            &Uuid::new_v4().simple().to_string()[..PLACE_DIGITS]
+        ),
+    }
+}
+
+/// What the file of an owner proves, if this is where it would be.
+pub(in crate::docker) fn proof_of(owner: &str) -> Proof {
+    place().map_or(Proof::Nothing, |place| place.proof_of(owner))
+}
+
+/// Removes the file of a dead owner.
+pub(in crate::docker) fn forget(owner: &str) {
+    if let Some(place) = place()
+        && place.proof_of(owner) == Proof::Dead
+    {
+        let _gone = fs::remove_file(place.folder.join(owner)).is_ok();
+    }
+}
+
+/// The folder of owner files.
+#[derive(Debug)]
+struct Place {
+    folder: PathBuf,
+    id: String,
+}
+
+const PLACE_DIGITS: usize = 12;
+
+fn place() -> Option<&'static Place> {
+    static PLACE: OnceLock<Option<Place>> = OnceLock::new();
+    PLACE
+        .get_or_init(|| match Place::open(&candidates()) {
+            Ok(place) => Some(place),
+            Err(error) => {
+                tracing::debug!(%error, "there is no place for owner files");
+                None
+            }
+        })
+        .as_ref()
+}
+
+/// Where the folder may be, best first.
+fn candidates() -> Vec<PathBuf> {
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR")
+        .map(PathBuf::from)
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join("gym-sandbox"));
+    let user = fs::metadata("/proc/self").map_or(0, |process| process.uid());
+    let temporary = std::env::temp_dir().join(format!("gym-sandbox-owners-{user}"));
+    runtime.into_iter().chain([temporary]).collect()
+}
+
+impl Place {
+    fn open(candidates: &[PathBuf]) -> io::Result<Self> {
+        let mut last = io::Error::from(io::ErrorKind::NotFound);
+        for folder in candidates {
+            match own_folder(folder).and_then(|()| place_id(folder)) {
+                Ok(id) => {
+                    return Ok(Self {
+                        folder: folder.clone(),
+                        id,
+                    });
+                }
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    fn proof_of(&self, owner: &str) -> Proof {
+        // The id comes from a label, which anybody can write: only the form that ids have is looked for.
+        let is_here = owner.split_once('-').is_some_and(|(place, process)| {
+            place == self.id && process.len() == 32 && process.bytes().all(|byte| byte.is_ascii_hexdigit())
+        });
+        if !is_here {
+            return Proof::Nothing;
+        }
+        let Ok(file) = File::open(self.folder.join(owner)) else {
+            return Proof::Nothing;
+        };
+        // Shared: two who look at once do not take each other for the owner.
+        match file.try_lock_shared() {
+            Ok(()) => Proof::Dead,
+            Err(TryLockError::WouldBlock) => Proof::Alive,
+            Err(TryLockError::Error(_)) => Proof::Nothing,
+        }
+    }
+}
+
+/// Makes the folder where it is missing, and refuses one that somebody else could write.
+fn own_folder(folder: &Path) -> io::Result<()> {
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    let found = fs::symlink_metadata(folder)?;
+    let me = tempfile::tempfile_in(folder)?.metadata()?.uid();
+    if found.is_dir() && found.uid() == me && found.mode() & 0o022 == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::from(io::ErrorKind::PermissionDenied))
+    }
+}
+
+/// The id of a folder, which whoever comes first makes. After a boot there is another one.
+fn place_id(folder: &Path) -> io::Result<String> {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+    let path = folder.join(format!("place-{}", boot.trim()));
+    for _ in 0..2 {
+        match fs::read_to_string(&path) {
+            Ok(id) if id.len() == PLACE_DIGITS && id.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
+                return Ok(id);
+            }
+            Ok(_) => return Err(io::Error::from(io::ErrorKind::InvalidData)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        let mut new = tempfile::NamedTempFile::new_in(folder)?;
+        new.write_all(&Uuid::new_v4().simple().to_string().as_bytes()[..PLACE_DIGITS])?;
+        // Somebody else may have been quicker; then theirs is read.
+        let _made = new.persist_noclobber(&path).is_ok();
+    }
+    Err(io::Error::from(io::ErrorKind::NotFound))
+}
+
+/// Makes a locked file. It has its name only once it is locked: a file that is not locked is one of a dead owner.
+fn lock_new(folder: &Path, name: &str) -> io::Result<OwnFile> {
+    let new = tempfile::NamedTempFile::new_in(folder)?;
+    new.as_file().lock()?;
+    let path = folder.join(name);
+    let locked = new.persist(&path).map_err(|error| error.error)?;
+    Ok(OwnFile {
+        path,
+        _locked: locked,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn place_in(folder: &Path) -> Place {
+        Place::open(&[folder.join("owners")]).unwrap()
+    }
+
+    #[test]
+    fn a_locked_file_is_a_living_owner_and_a_free_one_a_dead_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = place_in(folder.path());
+        let owner = format!("{}-{}", place.id, Uuid::new_v4().simple());
+        assert_eq!(place.proof_of(&owner), Proof::Nothing);
+        let file = lock_new(&place.folder, &owner).unwrap();
+        assert_eq!(place.proof_of(&owner), Proof::Alive);
+        drop(file);
+        assert_eq!(place.proof_of(&owner), Proof::Dead);
+        // Whoever looks disturbs nobody else who looks.
+        let looking = File::open(place.folder.join(&owner)).unwrap();
+        looking.try_lock_shared().unwrap();
+        assert_eq!(place.proof_of(&owner), Proof::Dead);
+    }
+
+    #[test]
+    fn another_folder_proves_nothing() {
+        let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let [here, there] = folders.each_ref().map(|folder| place_in(folder.path()));
+        assert_ne!(here.id, there.id);
+        assert_eq!(
+            here.id,
+            place_in(folders[0].path()).id,
+            "the id of a folder stays"
+        );
+        let owner = format!("{}-{}", there.id, Uuid::new_v4().simple());
+        let _file = lock_new(&there.folder, &owner).unwrap();
+        fs::write(here.folder.join(&owner), "").unwrap();
+        assert_eq!(here.proof_of(&owner), Proof::Nothing);
+        assert_eq!(there.proof_of(&owner), Proof::Alive);
+    }
+
+    #[test]
+    fn a_label_is_no_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = place_in(folder.path());
+        fs::write(folder.path().join("outside"), "").unwrap();
+        for owner in [
+            format!("{}-../../outside", place.id),
+            format!("{}-", place.id),
+            "../outside".to_owned(),
+            String::new(),
+        ] {
+            assert_eq!(place.proof_of(&owner), Proof::Nothing, "{owner}");
+        }
+    }
+
+    #[test]
+    fn a_folder_that_others_can_write_is_not_used() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = folder.path().join("open");
+        fs::create_dir(&open).unwrap();
+        fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(folder.path(), &link).unwrap();
+        assert!(Place::open(&[open.clone(), link.clone()]).is_err());
+        let place = Place::open(&[open, link, folder.path().join("owners")]).unwrap();
+        assert_eq!(place.folder, folder.path().join("owners"));
+    }
+}
