@@ -19,8 +19,9 @@ use super::ending;
 use super::link::{Link, Opened};
 use super::mailbox::{Killed, Mailbox, StartFailed, StreamState, WINDOW_BYTES};
 
-/// How long the kill of a command's tree may take until it is reported.
-pub(super) const KILL_WAIT: Duration = Duration::from_secs(2);
+/// How long the kill of a command's tree may take until it is reported. Hundreds of processes take a tenth of a second; a
+/// fork bomb on a busy machine leaves little time for anybody else.
+pub(super) const KILL_WAIT: Duration = Duration::from_secs(5);
 
 /// How long an agent that lives may take to say so when a command has run out of time: its own command may keep the
 /// machine busy with all that it forks.
