@@ -85,24 +85,64 @@ async fn every_reward_is_right_and_a_patch_that_was_altered_is_noticed() {
     );
 }
 
-/// Runs the example and looks that nothing of it is left.
-async fn rollout(docker: &Docker, folder: &Path) -> Output {
-    let run = format!("rollout-test-{}", uuid::Uuid::new_v4().simple());
+#[tokio::test]
+async fn without_an_engine_it_runs_on_this_machine_and_says_that_it_does_not_isolate() {
+    for tool in ["python3", "git"] {
+        if std::process::Command::new(tool)
+            .arg("--version")
+            .output()
+            .is_err()
+        {
+            eprintln!("skipped: this machine has no {tool}");
+            return;
+        }
+    }
+    let mut cargo = example();
+    cargo
+        .args(["--", "--provider", "local"])
+        .env("DOCKER_HOST", "unix:///nonexistent/engine.sock");
+    let output = tokio::time::timeout(DEADLINE, cargo.output())
+        .await
+        .expect("the example ends")
+        .unwrap();
+    let table = String::from_utf8(output.stdout).unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{table}{errors}");
+    assert!(errors.contains("not isolated"), "{errors}");
+    for dangerous in ["10-forks-daemons", "11-eats-memory"] {
+        assert!(errors.contains(&format!("{dangerous} is left out")), "{errors}");
+        assert!(!table.contains(dangerous), "{table}");
+    }
+    assert!(table.contains("total reward 4.0 of 10 candidates"), "{table}");
+    assert!(
+        table.ends_with("every reward is right\nnothing is left of the sandboxes\n"),
+        "{table}"
+    );
+}
+
+/// The example, with the same features as this test has, so that nothing is compiled again.
+fn example() -> Command {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["run", "--quiet", "--offline", "--example", "rollout"]);
-    // The same features as this test has, so that nothing is compiled again.
     if cfg!(feature = "conformance") {
         cargo.arg("--all-features");
     }
+    cargo
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .stdin(Stdio::null())
+        .kill_on_drop(true);
+    cargo
+}
+
+/// Runs the example and looks that nothing of it is left.
+async fn rollout(docker: &Docker, folder: &Path) -> Output {
+    let run = format!("rollout-test-{}", uuid::Uuid::new_v4().simple());
+    let mut cargo = example();
     cargo
         .arg("--")
         .arg("--folder")
         .arg(folder)
         .env("GYM_SANDBOX_RUN", &run);
-    cargo
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .stdin(Stdio::null())
-        .kill_on_drop(true);
     let output = tokio::time::timeout(DEADLINE, cargo.output())
         .await
         .expect("the example ends")
