@@ -35,6 +35,18 @@ pub enum Capability {
     Pty,
     /// [`PtyAttachProvider`](super::PtyAttachProvider).
     PtyAttach,
+    /// [`LogsProvider`](super::LogsProvider).
+    Logs,
+    /// [`StatsProvider`](super::StatsProvider).
+    Stats,
+    /// [`NetworkProvider`](super::NetworkProvider).
+    Network,
+    /// [`ServicesProvider`](super::ServicesProvider).
+    Services,
+    /// [`PortForwardingProvider`](super::PortForwardingProvider).
+    PortForwarding,
+    /// [`RuntimeRequirementsProvider`](super::RuntimeRequirementsProvider).
+    RuntimeRequirements,
 }
 
 impl Capability {
@@ -51,6 +63,12 @@ impl Capability {
             Self::Connect => "serialize and connect",
             Self::Pty => "PTY sessions",
             Self::PtyAttach => "attaching to PTY sessions",
+            Self::Logs => "logs",
+            Self::Stats => "statistics",
+            Self::Network => "addresses and names",
+            Self::Services => "background services",
+            Self::PortForwarding => "port forwarding",
+            Self::RuntimeRequirements => "runtime requirements",
         }
     }
 }
@@ -77,6 +95,14 @@ pub fn capabilities(provider: &dyn SandboxProvider) -> CapabilitySet {
         provider.as_connectable().map(|_| Capability::Connect),
         provider.as_pty().map(|_| Capability::Pty),
         provider.as_pty_attach().map(|_| Capability::PtyAttach),
+        provider.as_logs().map(|_| Capability::Logs),
+        provider.as_stats().map(|_| Capability::Stats),
+        provider.as_network().map(|_| Capability::Network),
+        provider.as_services().map(|_| Capability::Services),
+        provider.as_port_forwarding().map(|_| Capability::PortForwarding),
+        provider
+            .as_runtime_requirements()
+            .map(|_| Capability::RuntimeRequirements),
     ]
     .into_iter()
     .flatten()

@@ -15,12 +15,15 @@ mod exec;
 mod files;
 mod id;
 mod image;
+mod logs;
 mod ordered;
 mod ports;
 mod pty;
+mod requirements;
 mod resources;
 mod result;
 mod sandbox;
+mod service;
 mod snapshot;
 mod stat;
 mod status;
@@ -48,11 +51,15 @@ pub use image::{
     DEFAULT_MIN_FREE_BYTES, ImageCallback, ImageDetail, ImageEvent, LayerState, PrefetchCallback,
     PrefetchOptions, Prefetched, PullOptions, PullPolicy, RegistryCredentials,
 };
+pub use logs::{LogLine, LogOptions, LogStream, MAX_LOG_LINE_BYTES, SandboxStats};
 pub use ports::Ports;
 pub use pty::{MAX_TERMINAL_SIDE, PtyAttachOptions, PtyMode, SandboxPtySpec, check_terminal_size};
+pub use requirements::RuntimeRequirements;
 pub use resources::SandboxResources;
 pub use result::{ExecErrorType, ExecPath, ExecReason, ExecResult, PerStream, StartProblem};
 pub use sandbox::{ImageRewrite, SandboxSpec, rewrite_image};
+pub(crate) use service::check_service_name;
+pub use service::{ServiceSpec, ServiceStatus};
 pub use snapshot::{SNAPSHOT_OPTION, Snapshot, SnapshotOptions};
 pub use stat::{FileEntry, FileKind, FileOwner, FileStat, RemoveMode};
 pub use status::SandboxStatus;

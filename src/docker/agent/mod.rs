@@ -36,6 +36,7 @@ pub(super) use command::Started;
 pub(super) use files::{Answer, WriteAs};
 pub(super) use gym_sandbox_agent::protocol::{FileInfo, FileKind as AgentFileKind};
 pub(super) use plan::Plan;
+pub(super) use program::PROGRAM;
 pub(super) use resident::Resident;
 pub(super) use session::ended_session;
 

@@ -15,6 +15,12 @@ fn capabilities_are_what_the_accessors_give() {
         Capability::Snapshot,
         Capability::Pause,
         Capability::Connect,
+        Capability::Logs,
+        Capability::Stats,
+        Capability::Network,
+        Capability::Services,
+        Capability::PortForwarding,
+        Capability::RuntimeRequirements,
     ]
     .into();
     assert_eq!(capabilities(&*Scripted::new()), all);
@@ -44,6 +50,12 @@ fn every_capability_has_words_of_its_own() {
         Capability::Snapshot,
         Capability::Pause,
         Capability::Connect,
+        Capability::Logs,
+        Capability::Stats,
+        Capability::Network,
+        Capability::Services,
+        Capability::PortForwarding,
+        Capability::RuntimeRequirements,
     ];
     let words: std::collections::HashSet<&str> = all.iter().map(|capability| capability.as_str()).collect();
     assert_eq!(words.len(), all.len());

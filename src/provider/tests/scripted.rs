@@ -1,6 +1,7 @@
 //! A provider in memory that does what a test tells it and remembers every call.
 
 mod connected;
+mod services;
 
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
@@ -13,7 +14,8 @@ use tokio::sync::{Semaphore, watch};
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::provider::{
     ConnectableProvider, EndpointProvider, ExecSession, FilesProvider, ImageProvider, InspectProvider,
-    PauseProvider, SandboxHandle, SandboxProvider, SnapshotProvider, SpawnProvider,
+    LogsProvider, NetworkProvider, PauseProvider, PortForwardingProvider, RuntimeRequirementsProvider,
+    SandboxHandle, SandboxProvider, ServicesProvider, SnapshotProvider, SpawnProvider, StatsProvider,
 };
 use crate::spec::{
     DownloadOptions, DownloadTarget, FileEntry, FileStat, RemoveMode, TransferProgress, UploadOptions,
@@ -53,6 +55,10 @@ pub(crate) enum Call {
     Resume(Option<Duration>),
     Serialize(Option<crate::spec::Value>),
     Connect(String),
+    Logs,
+    Stats,
+    /// One of the calls about networks, services and forwarding, and what it names.
+    Connected(&'static str, String),
     Close(String),
     Aclose,
 }
@@ -270,6 +276,30 @@ impl SandboxProvider for Scripted {
 
     fn as_connectable(&self) -> Option<&dyn ConnectableProvider> {
         (self.capabilities == Capabilities::All).then_some(self as &dyn ConnectableProvider)
+    }
+
+    fn as_logs(&self) -> Option<&dyn LogsProvider> {
+        (self.capabilities == Capabilities::All).then_some(self as &dyn LogsProvider)
+    }
+
+    fn as_stats(&self) -> Option<&dyn StatsProvider> {
+        (self.capabilities == Capabilities::All).then_some(self as &dyn StatsProvider)
+    }
+
+    fn as_network(&self) -> Option<&dyn NetworkProvider> {
+        (self.capabilities == Capabilities::All).then_some(self as &dyn NetworkProvider)
+    }
+
+    fn as_services(&self) -> Option<&dyn ServicesProvider> {
+        (self.capabilities == Capabilities::All).then_some(self as &dyn ServicesProvider)
+    }
+
+    fn as_port_forwarding(&self) -> Option<&dyn PortForwardingProvider> {
+        (self.capabilities == Capabilities::All).then_some(self as &dyn PortForwardingProvider)
+    }
+
+    fn as_runtime_requirements(&self) -> Option<&dyn RuntimeRequirementsProvider> {
+        (self.capabilities == Capabilities::All).then_some(self as &dyn RuntimeRequirementsProvider)
     }
 }
 
