@@ -2,6 +2,7 @@
 
 mod engine;
 mod upkeep;
+mod stats;
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Write};
@@ -11,6 +12,7 @@ use serde::Serialize;
 
 pub(super) use engine::{engine_line, engine_report};
 pub(super) use upkeep::{sandboxes, swept};
+pub(super) use stats::stats_rows;
 
 /// How data is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +65,18 @@ pub(super) fn json(value: &impl Serialize) -> io::Result<()> {
     let mut text = serde_json::to_string_pretty(value)?;
     text.push('\n');
     data(text.as_bytes())
+}
+
+/// Prints one JSON value on a line of its own.
+pub(super) fn json_line(value: &impl Serialize) -> io::Result<()> {
+    let mut text = serde_json::to_string(value)?;
+    text.push('\n');
+    data(text.as_bytes())
+}
+
+/// Passes on what a sandbox printed to its standard error.
+pub(super) fn data_to_stderr(bytes: &[u8]) -> io::Result<()> {
+    write(&mut io::stderr().lock(), &[bytes])
 }
 
 /// Says why a command has no result of its own, and what may explain one.

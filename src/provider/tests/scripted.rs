@@ -2,6 +2,7 @@
 
 mod connected;
 mod upkeep;
+mod services;
 
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
@@ -16,6 +17,8 @@ use crate::provider::{
     ConnectableProvider, EndpointProvider, ExecSession, FilesProvider, ImageProvider, InspectProvider,
     ListProvider, PauseProvider, SandboxHandle, SandboxProvider, SnapshotProvider, SpawnProvider,
     SweepProvider,
+    LogsProvider, NetworkProvider, PauseProvider, PortForwardingProvider, RuntimeRequirementsProvider,
+    SandboxHandle, SandboxProvider, ServicesProvider, SnapshotProvider, SpawnProvider, StatsProvider,
 };
 use crate::spec::{
     DownloadOptions, DownloadTarget, FileEntry, FileStat, RemoveMode, TransferProgress, UploadOptions,
@@ -57,6 +60,10 @@ pub(crate) enum Call {
     Resume(Option<Duration>),
     Serialize(Option<crate::spec::Value>),
     Connect(String),
+    Logs,
+    Stats,
+    /// One of the calls about networks, services and forwarding, and what it names.
+    Connected(&'static str, String),
     Close(String),
     Aclose,
 }
@@ -282,6 +289,28 @@ impl SandboxProvider for Scripted {
 
     fn as_sweep(&self) -> Option<&dyn SweepProvider> {
         (self.capabilities == Capabilities::All).then_some(self as &dyn SweepProvider)
+    fn as_logs(&self) -> Option<&dyn LogsProvider> {
+        (self.capabilities == Capabilities::All).then_some(self as &dyn LogsProvider)
+    }
+
+    fn as_stats(&self) -> Option<&dyn StatsProvider> {
+        (self.capabilities == Capabilities::All).then_some(self as &dyn StatsProvider)
+    }
+
+    fn as_network(&self) -> Option<&dyn NetworkProvider> {
+        (self.capabilities == Capabilities::All).then_some(self as &dyn NetworkProvider)
+    }
+
+    fn as_services(&self) -> Option<&dyn ServicesProvider> {
+        (self.capabilities == Capabilities::All).then_some(self as &dyn ServicesProvider)
+    }
+
+    fn as_port_forwarding(&self) -> Option<&dyn PortForwardingProvider> {
+        (self.capabilities == Capabilities::All).then_some(self as &dyn PortForwardingProvider)
+    }
+
+    fn as_runtime_requirements(&self) -> Option<&dyn RuntimeRequirementsProvider> {
+        (self.capabilities == Capabilities::All).then_some(self as &dyn RuntimeRequirementsProvider)
     }
 }
 
