@@ -50,8 +50,10 @@ pub mod testing;
 pub use blocking::{SYNC_LOOP_CLOSE_TIMEOUT, SYNC_OPERATION_TIMEOUT, Sandbox};
 pub use error::{Error, ErrorKind, ImageProblem, Operation, PathProblem, Resource, Result, SandboxReason};
 pub use provider::{Capability, CapabilitySet, ExecSession, SandboxHandle, SandboxProvider};
-pub use sandbox::{AsyncSandbox, ConnectOptions, DEFAULT_EXEC_TIMEOUT, Fork};
-pub use sandbox::{PtyExecOptions, PtyReader, PtyWriter, SandboxPty, SandboxPtySession};
+pub use sandbox::{
+    AsyncSandbox, ConnectOptions, DEFAULT_EXEC_TIMEOUT, Fork, LocalForward, PtyExecOptions, PtyReader,
+    PtyWriter, SandboxPty, SandboxPtySession,
+};
 pub use spec::container;
 pub use spec::{
     CapturedOutput, Command, DEFAULT_OUTPUT_CAP_BYTES, DirectSandboxConnection, ExecErrorType, ExecOptions,
@@ -66,7 +68,9 @@ pub use spec::{
     OutwardLinks, ProgressCallback, RemoveMode, SetIdBits, SpecialFiles, TransferProgress, UploadOptions,
     UploadSource,
 };
+pub use spec::{LogLine, LogOptions, LogStream, MAX_LOG_LINE_BYTES, SandboxStats};
 pub use spec::{MAX_TERMINAL_SIDE, PtyAttachOptions, PtyMode, SandboxPtySpec, check_terminal_size};
+pub use spec::{RuntimeRequirements, ServiceSpec, ServiceStatus};
 
 pub use provider::{RemovedOnSignals, remove_on_signals};
 pub use spec::{

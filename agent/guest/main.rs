@@ -15,6 +15,7 @@ mod program;
     reason = "the library shows all of the same source"
 )]
 mod protocol;
+mod relay;
 mod runner;
 mod server;
 mod sys;
@@ -34,6 +35,8 @@ fn main() {
     match options.mode {
         Mode::Init | Mode::Serve => server::Server::run(&options),
         Mode::Connect => sys::exit_now(connect::run(&options)),
+        Mode::Dial => sys::exit_now(relay::dial(&options)),
+        Mode::Relay => sys::exit_now(relay::relay(&options)),
         Mode::Version => {
             let hex = protocol::Fingerprint::hex(probe::fingerprint());
             let mut out = std::io::stdout();

@@ -1,8 +1,10 @@
 //! What the program is told on its command line.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStringExt;
+use std::str::FromStr;
 
 use crate::protocol::DEFAULT_NAME;
 
@@ -13,6 +15,8 @@ modes:
   init [-- PROGRAM ARGUMENT...]  be the main process; with a program run it, pass on signals, end as it ends
   serve                          be the agent of a sandbox that has a main process of its own
   connect                        hand standard input and output to the agent, and start it if there is none
+  dial                           carry standard input and output to the address of --to
+  relay                          listen on loopback ports and carry connections to the same ports of --to
   version                        print the fingerprint of this file
 options:
   --name NAME        the abstract socket of this sandbox's agent
@@ -22,7 +26,10 @@ options:
   --ttl-ms NUMBER    (init, serve) end the sandbox after so long
   --idle-ms NUMBER   (init, serve) end the sandbox after so long without a command or message
   --lease-ms NUMBER  (init, serve) end the sandbox after so long without a message
-  --no-start         (connect) fail if there is no agent";
+  --no-start         (connect) fail if there is no agent
+  --to ADDRESS:PORT  (dial, relay) where connections go
+  --port NUMBER      (relay) listen on this port, too
+  --ready-file PATH  (relay) make this file once all ports are listened on";
 
 /// What is to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +37,8 @@ pub(crate) enum Mode {
     Init,
     Serve,
     Connect,
+    Dial,
+    Relay,
     Version,
 }
 
@@ -47,6 +56,9 @@ pub(crate) struct Options {
     pub(crate) lease_ms: Option<u64>,
     /// `connect` waits on it until the agent that it starts can be reached.
     pub(crate) ready_descriptor: Option<RawFd>,
+    pub(crate) target: Option<SocketAddr>,
+    pub(crate) ports: Vec<u16>,
+    pub(crate) ready_file: Option<Vec<u8>>,
     pub(crate) entrypoint: Vec<Vec<u8>>,
 }
 
@@ -58,6 +70,8 @@ impl Options {
             Some(b"init") => Mode::Init,
             Some(b"serve") => Mode::Serve,
             Some(b"connect") => Mode::Connect,
+            Some(b"dial") => Mode::Dial,
+            Some(b"relay") => Mode::Relay,
             Some(b"version") => Mode::Version,
             Some(other) => return Err(format!("unknown mode `{}`", String::from_utf8_lossy(other))),
             None => return Err("a mode is missing".to_owned()),
@@ -73,6 +87,9 @@ impl Options {
             idle_ms: None,
             lease_ms: None,
             ready_descriptor: None,
+            target: None,
+            ports: Vec::new(),
+            ready_file: None,
             entrypoint: Vec::new(),
         };
         while let Some(argument) = arguments.next() {
@@ -87,6 +104,9 @@ impl Options {
                 "--ttl-ms" => options.ttl_ms = number(&value()?)?,
                 "--idle-ms" => options.idle_ms = number(&value()?)?,
                 "--lease-ms" => options.lease_ms = number(&value()?)?,
+                "--to" => options.target = Some(parsed(&value()?)?),
+                "--port" => options.ports.push(parsed(&value()?)?),
+                "--ready-file" => options.ready_file = Some(value()?),
                 "--ready-descriptor" => {
                     options.ready_descriptor = number(&value()?)?.and_then(|fd| fd.try_into().ok());
                 }
@@ -99,6 +119,12 @@ impl Options {
         }
         Ok(options)
     }
+}
+
+/// An address or port.
+fn parsed<T: FromStr>(text: &[u8]) -> Result<T, String> {
+    let text = String::from_utf8_lossy(text);
+    text.parse().map_err(|_| format!("`{text}` can't be read"))
 }
 
 /// 0 is none.

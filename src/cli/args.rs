@@ -77,6 +77,10 @@ pub(super) enum CommandArgs {
     Pause(IdArgs),
     /// Let a paused sandbox run again
     Resume(IdArgs),
+    /// Print what the main process of a sandbox printed
+    Logs(LogsArgs),
+    /// Print how much of the machine a sandbox uses
+    Stats(StatsArgs),
     /// Remove sandboxes
     Rm(RmArgs),
     /// Pull images that the engine does not have
@@ -161,6 +165,35 @@ pub(super) struct IdArgs {
     /// The id of the sandbox
     #[arg(value_name = "ID")]
     pub(super) id: String,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct LogsArgs {
+    /// The id of the sandbox
+    #[arg(value_name = "ID")]
+    pub(super) id: String,
+    /// Go on until the main process ends
+    #[arg(short, long)]
+    pub(super) follow: bool,
+    /// Only so many of the last lines
+    #[arg(long, value_name = "N")]
+    pub(super) tail: Option<u64>,
+    /// Only lines that are no older than this, as in 10m or 1h30m
+    #[arg(long, value_name = "DURATION", value_parser = super::units::parse_age)]
+    pub(super) since: Option<std::time::Duration>,
+    /// Print the time in front of each line
+    #[arg(long)]
+    pub(super) timestamps: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct StatsArgs {
+    /// The id of the sandbox
+    #[arg(value_name = "ID")]
+    pub(super) id: String,
+    /// Go on until the sandbox ends
+    #[arg(short, long)]
+    pub(super) follow: bool,
 }
 
 #[derive(Debug, clap::Args)]

@@ -66,6 +66,8 @@ async fn dispatch(action: Action) -> u8 {
         Action::Exec(request) => (Box::pin(cmd::exec::run(*request)).await, exit::SANDBOX),
         Action::Copy(request) => (Box::pin(cmd::cp::run(*request)).await, exit::FAILURE),
         Action::Pause(request) => (Box::pin(cmd::pause::run(request)).await, exit::FAILURE),
+        Action::Logs(request) => (Box::pin(cmd::logs::run(request)).await, exit::FAILURE),
+        Action::Stats(request) => (Box::pin(cmd::stats::run(request)).await, exit::FAILURE),
         Action::Remove(request) => (Box::pin(cmd::remove::run(request)).await, exit::FAILURE),
         Action::Prefetch(request) => (Box::pin(cmd::prefetch::run(request)).await, exit::FAILURE),
         Action::ComposeConfig(request) => (cmd::compose_config::run(*request), exit::FAILURE),

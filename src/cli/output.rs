@@ -1,6 +1,7 @@
 //! Everything the command prints: data to standard output, the rest to standard error. Knows no engine.
 
 mod engine;
+mod stats;
 mod upkeep;
 
 use std::collections::BTreeMap;
@@ -10,6 +11,7 @@ use gym_sandbox::{Error, ExecResult};
 use serde::Serialize;
 
 pub(super) use engine::{engine_line, engine_report};
+pub(super) use stats::stats_rows;
 pub(super) use upkeep::{sandboxes, swept};
 
 /// How data is printed.
@@ -63,6 +65,18 @@ pub(super) fn json(value: &impl Serialize) -> io::Result<()> {
     let mut text = serde_json::to_string_pretty(value)?;
     text.push('\n');
     data(text.as_bytes())
+}
+
+/// Prints one JSON value on a line of its own.
+pub(super) fn json_line(value: &impl Serialize) -> io::Result<()> {
+    let mut text = serde_json::to_string(value)?;
+    text.push('\n');
+    data(text.as_bytes())
+}
+
+/// Passes on what a sandbox printed to its standard error.
+pub(super) fn data_to_stderr(bytes: &[u8]) -> io::Result<()> {
+    write(&mut io::stderr().lock(), &[bytes])
 }
 
 /// Says why a command has no result of its own, and what may explain one.

@@ -36,6 +36,10 @@ pub(super) enum Action {
     Copy(Box<CopyRequest>),
     /// Freeze a sandbox, or let it run again.
     Pause(PauseRequest),
+    /// Print the log of a sandbox.
+    Logs(LogsRequest),
+    /// Print how much a sandbox uses.
+    Stats(StatsRequest),
     /// Remove sandboxes.
     Remove(RemoveRequest),
     /// Pull images.
@@ -92,7 +96,7 @@ pub(super) struct ExecRequest {
     pub(super) format: Format,
 }
 
-pub(super) use connected::{PauseChange, PauseRequest};
+pub(super) use connected::{LogsRequest, PauseChange, PauseRequest, StatsRequest};
 pub(super) use copy::{CopyEnd, CopyRequest};
 
 /// Sandboxes to remove.
@@ -204,6 +208,8 @@ pub(super) fn resolve(args: Args) -> Result<Action> {
         CommandArgs::Cp(args) => Action::Copy(Box::new(copy::request(args, config, format)?)),
         CommandArgs::Pause(args) => connected::pause(args, config, format, PauseChange::Pause),
         CommandArgs::Resume(args) => connected::pause(args, config, format, PauseChange::Resume),
+        CommandArgs::Logs(args) => connected::logs(&args, config, format),
+        CommandArgs::Stats(args) => connected::stats(args, config, format),
         CommandArgs::Rm(args) => Action::Remove(RemoveRequest {
             config,
             ids: args.ids,

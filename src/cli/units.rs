@@ -30,6 +30,11 @@ impl FromStr for TimeLimit {
     }
 }
 
+/// Reads how long ago something was.
+pub(super) fn parse_age(text: &str) -> Result<Duration, String> {
+    parse_duration(text).ok_or_else(|| "not a duration, such as 10m, 1h30m or 45s".to_owned())
+}
+
 fn parse_duration(text: &str) -> Option<Duration> {
     let (mut total, mut rest) = (Duration::ZERO, text);
     if rest.is_empty() {

@@ -58,10 +58,14 @@ pub mod environment;
 pub mod exec;
 pub mod facade;
 pub mod files;
+pub mod forward;
 pub mod inspect;
 pub mod lifecycle;
+pub mod logs;
+pub mod network;
 pub mod output;
 pub mod pause;
+pub mod services;
 pub mod snapshot;
 pub mod spawn;
 pub mod start_failures;
@@ -94,6 +98,10 @@ pub fn cases() -> Vec<Case> {
         endpoint::cases(),
         pause::cases(),
         connect::cases(),
+        logs::cases(),
+        services::cases(),
+        network::cases(),
+        forward::cases(),
         inspect::cases(),
         facade::cases(),
         snapshot::cases(),

@@ -72,6 +72,30 @@ impl DockerProvider {
             }))
     }
 
+    /// Gives a handle of a sandbox that this library made, in whatever state it is, to look at it: its status, its log,
+    /// its details. Nothing is tried in it, so its shell is taken to be `sh`; [`attach`](Self::attach) is for commands.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] when there is none; [`ErrorKind::InvalidArgument`] for a container that is not one of
+    /// this library's.
+    ///
+    /// # Cancel safety
+    /// Nothing is changed.
+    pub async fn find(&self, id: &str) -> Result<SandboxHandle> {
+        let inspected = self
+            .find_sandbox(id, Operation::Attach, ForeignSandboxes::Refuse)
+            .await?;
+        let name = SandboxId::new(inspected.name.as_deref().unwrap_or(id).trim_start_matches('/'))?;
+        let shell = self.config().exec.exec_shell.clone();
+        Ok(SandboxHandle::new(name, PROVIDER)
+            .with_ports(exposed_ports(&inspected)?)
+            .with_raw(DockerRaw {
+                agent: Resident::found(self.config().exec.exec_path, &inspected),
+                container_id: inspected.id.unwrap_or_else(|| id.to_owned()),
+                shell: Some(shell.unwrap_or_else(|| "sh".to_owned())),
+            }))
+    }
+
     /// Removes a sandbox that this library made, in whatever state it is. Says whether it was there.
     ///
     /// # Errors

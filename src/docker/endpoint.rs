@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn b30_host_and_port_come_from_the_same_binding() {
+    fn b30_n3_host_and_port_come_from_the_same_binding() {
         assert_eq!(
             url(Some(vec![("::", "49154"), ("0.0.0.0", "49153")])).unwrap(),
             "http://127.0.0.1:49153"

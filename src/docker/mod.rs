@@ -16,18 +16,24 @@ mod doctor;
 mod endpoint;
 mod exec;
 mod failure;
+mod forward;
 mod image;
 mod inspect;
 mod lanes;
 mod lease;
+mod logs;
+mod network;
 mod options;
 mod owner;
 mod pause;
 mod probe;
 mod pty;
 mod request;
+mod requirements;
+mod services;
 mod shell;
 mod snapshot;
+mod stats;
 mod status;
 mod upkeep;
 
@@ -43,7 +49,9 @@ use crate::error::{Operation, Result};
 use crate::provider::PtyProvider;
 use crate::provider::{
     ConnectableProvider, EndpointProvider, FilesProvider, ImageProvider, InspectProvider, ListProvider,
-    PauseProvider, Reaper, SandboxHandle, SandboxProvider, SnapshotProvider, SpawnProvider, SweepProvider,
+    LogsProvider, NetworkProvider, PauseProvider, PortForwardingProvider, Reaper,
+    RuntimeRequirementsProvider, SandboxHandle, SandboxProvider, ServicesProvider, SnapshotProvider,
+    SpawnProvider, StatsProvider, SweepProvider,
 };
 use crate::spec::{
     ExecOptions, ExecPath, ExecResult, Mapping, SandboxDetail, SandboxEndpoint, SandboxId, SandboxSpec,
@@ -321,6 +329,30 @@ impl SandboxProvider for DockerProvider {
     }
 
     fn as_sweep(&self) -> Option<&dyn SweepProvider> {
+        Some(self)
+    }
+
+    fn as_logs(&self) -> Option<&dyn LogsProvider> {
+        Some(self)
+    }
+
+    fn as_stats(&self) -> Option<&dyn StatsProvider> {
+        Some(self)
+    }
+
+    fn as_network(&self) -> Option<&dyn NetworkProvider> {
+        Some(self)
+    }
+
+    fn as_services(&self) -> Option<&dyn ServicesProvider> {
+        Some(self)
+    }
+
+    fn as_port_forwarding(&self) -> Option<&dyn PortForwardingProvider> {
+        Some(self)
+    }
+
+    fn as_runtime_requirements(&self) -> Option<&dyn RuntimeRequirementsProvider> {
         Some(self)
     }
 }

@@ -52,6 +52,16 @@ pub enum Operation {
     Pause,
     /// Letting a paused sandbox run again.
     Resume,
+    /// Asking for addresses of sandboxes, or setting names.
+    Network,
+    /// Starting, watching or stopping a background service.
+    Service,
+    /// Carrying connections.
+    Forward,
+    /// Reading what the main process printed.
+    Logs,
+    /// Measuring a sandbox.
+    Stats,
     /// Removing a sandbox.
     Close,
     /// Stopping a facade.
@@ -86,6 +96,11 @@ impl fmt::Display for Operation {
             Self::Disconnect => "disconnect from sandbox",
             Self::Pause => "pause sandbox",
             Self::Resume => "resume sandbox",
+            Self::Network => "set up networking",
+            Self::Service => "run service",
+            Self::Forward => "forward port",
+            Self::Logs => "read log",
+            Self::Stats => "measure sandbox",
             Self::Close => "remove sandbox",
             Self::Stop => "stop sandbox",
             Self::Compose => "read compose project",

@@ -39,6 +39,18 @@ pub enum Capability {
     List,
     /// [`SweepProvider`](super::SweepProvider).
     Sweep,
+    /// [`LogsProvider`](super::LogsProvider).
+    Logs,
+    /// [`StatsProvider`](super::StatsProvider).
+    Stats,
+    /// [`NetworkProvider`](super::NetworkProvider).
+    Network,
+    /// [`ServicesProvider`](super::ServicesProvider).
+    Services,
+    /// [`PortForwardingProvider`](super::PortForwardingProvider).
+    PortForwarding,
+    /// [`RuntimeRequirementsProvider`](super::RuntimeRequirementsProvider).
+    RuntimeRequirements,
 }
 
 impl Capability {
@@ -57,6 +69,12 @@ impl Capability {
             Self::PtyAttach => "attaching to PTY sessions",
             Self::List => "lists of sandboxes",
             Self::Sweep => "sweeps",
+            Self::Logs => "logs",
+            Self::Stats => "statistics",
+            Self::Network => "addresses and names",
+            Self::Services => "background services",
+            Self::PortForwarding => "port forwarding",
+            Self::RuntimeRequirements => "runtime requirements",
         }
     }
 }
@@ -85,6 +103,14 @@ pub fn capabilities(provider: &dyn SandboxProvider) -> CapabilitySet {
         provider.as_pty_attach().map(|_| Capability::PtyAttach),
         provider.as_list().map(|_| Capability::List),
         provider.as_sweep().map(|_| Capability::Sweep),
+        provider.as_logs().map(|_| Capability::Logs),
+        provider.as_stats().map(|_| Capability::Stats),
+        provider.as_network().map(|_| Capability::Network),
+        provider.as_services().map(|_| Capability::Services),
+        provider.as_port_forwarding().map(|_| Capability::PortForwarding),
+        provider
+            .as_runtime_requirements()
+            .map(|_| Capability::RuntimeRequirements),
     ]
     .into_iter()
     .flatten()

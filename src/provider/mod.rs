@@ -7,15 +7,20 @@ mod check;
 mod config;
 mod connectable;
 mod files;
+mod forward;
 mod handle;
 mod images;
+mod logs;
+mod network;
 mod on_signals;
 mod pause;
 mod policy;
 mod pty;
 mod reaper;
 mod registry;
+mod requirements;
 mod resolve;
+mod services;
 mod signal;
 mod streams;
 mod traced;
@@ -31,8 +36,11 @@ pub use check::check_provider_options;
 pub use config::{ConfigBlock, config_from_yaml};
 pub use connectable::{ConnectableProvider, ForeignSandboxes};
 pub use files::FilesProvider;
+pub use forward::{PortConnection, PortForwardingProvider};
 pub use handle::SandboxHandle;
 pub use images::{ImageProvider, SnapshotProvider};
+pub use logs::{LogsProvider, StatsProvider};
+pub use network::NetworkProvider;
 pub use on_signals::{RemovedOnSignals, register_cleanup, remove_on_signals};
 pub use pause::PauseProvider;
 pub use policy::{Namespace, Policy, Violation, policy_error};
@@ -40,7 +48,10 @@ pub use pty::{PtyAttachProvider, PtyProvider, PtySession};
 pub(crate) use reaper::runtime as own_runtime;
 pub use reaper::{Reaper, ReaperJob};
 pub use registry::{OnExisting, ProviderFactory, create_provider, list_providers, register_provider};
+pub use requirements::RuntimeRequirementsProvider;
 pub use resolve::{resolve_provider_config, resolve_provider_metadata};
+pub(crate) use services::ByCommands;
+pub use services::ServicesProvider;
 pub(crate) use signal::signal_name;
 pub(crate) use streams::{Pending, Sink, deliver, feed};
 pub use traced::Traced;
@@ -202,6 +213,36 @@ pub trait SandboxProvider: fmt::Debug + Send + Sync + 'static {
 
     /// Removal of what nobody needs any more, if the provider has that.
     fn as_sweep(&self) -> Option<&dyn SweepProvider> {
+        None
+    }
+
+    /// What main processes print, if the provider keeps it.
+    fn as_logs(&self) -> Option<&dyn LogsProvider> {
+        None
+    }
+
+    /// How much sandboxes use, if the provider measures it.
+    fn as_stats(&self) -> Option<&dyn StatsProvider> {
+        None
+    }
+
+    /// Addresses of sandboxes, and names for them, if the provider has that.
+    fn as_network(&self) -> Option<&dyn NetworkProvider> {
+        None
+    }
+
+    /// Programs that run beside commands, if the provider has that.
+    fn as_services(&self) -> Option<&dyn ServicesProvider> {
+        None
+    }
+
+    /// Carrying TCP connections, if the provider has that.
+    fn as_port_forwarding(&self) -> Option<&dyn PortForwardingProvider> {
+        None
+    }
+
+    /// Capabilities and shared memory that sandboxes must be made with, if the provider has that.
+    fn as_runtime_requirements(&self) -> Option<&dyn RuntimeRequirementsProvider> {
         None
     }
 }

@@ -18,8 +18,9 @@ mod upkeep;
 
 use super::{
     ConnectableProvider, EndpointProvider, ExecSession, FilesProvider, ImageProvider, InspectProvider,
-    ListProvider, PauseProvider, SandboxHandle, SandboxProvider, SnapshotProvider, SpawnProvider,
-    SweepProvider,
+    ListProvider, LogsProvider, NetworkProvider, PauseProvider, PortForwardingProvider,
+    RuntimeRequirementsProvider, SandboxHandle, SandboxProvider, ServicesProvider, SnapshotProvider,
+    SpawnProvider, StatsProvider, SweepProvider,
 };
 
 use super::{PtyAttachProvider, PtyProvider};
@@ -64,6 +65,7 @@ macro_rules! call_span {
 use call_span;
 
 mod connected;
+mod services;
 
 /// Notes the outcome in the span and hands it on.
 fn noted<T>(result: Result<T>) -> Result<T> {
@@ -208,6 +210,34 @@ impl SandboxProvider for Traced {
 
     fn as_sweep(&self) -> Option<&dyn SweepProvider> {
         self.inner.as_sweep().map(|_| self as &dyn SweepProvider)
+    }
+
+    fn as_logs(&self) -> Option<&dyn LogsProvider> {
+        self.inner.as_logs().map(|_| self as &dyn LogsProvider)
+    }
+
+    fn as_stats(&self) -> Option<&dyn StatsProvider> {
+        self.inner.as_stats().map(|_| self as &dyn StatsProvider)
+    }
+
+    fn as_network(&self) -> Option<&dyn NetworkProvider> {
+        self.inner.as_network().map(|_| self as &dyn NetworkProvider)
+    }
+
+    fn as_services(&self) -> Option<&dyn ServicesProvider> {
+        self.inner.as_services().map(|_| self as &dyn ServicesProvider)
+    }
+
+    fn as_port_forwarding(&self) -> Option<&dyn PortForwardingProvider> {
+        self.inner
+            .as_port_forwarding()
+            .map(|_| self as &dyn PortForwardingProvider)
+    }
+
+    fn as_runtime_requirements(&self) -> Option<&dyn RuntimeRequirementsProvider> {
+        self.inner
+            .as_runtime_requirements()
+            .map(|_| self as &dyn RuntimeRequirementsProvider)
     }
 }
 

@@ -206,7 +206,7 @@ impl AsyncSandbox {
     }
 
     /// Hands a sandbox to the clean-up thread.
-    fn remove_later(&self, handle: SandboxHandle) {
+    pub(super) fn remove_later(&self, handle: SandboxHandle) {
         let provider = Arc::clone(&self.provider);
         let ownership = self.ownership;
         self.released.store(true, Ordering::Relaxed);

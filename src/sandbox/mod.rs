@@ -3,10 +3,15 @@
 mod connect;
 mod files;
 mod fork;
+mod forward;
 mod lifecycle;
+mod network;
+mod observe;
 mod pause;
 mod pty;
 mod scope;
+mod services;
+mod setup;
 
 use std::fmt;
 use std::sync::atomic::AtomicBool;
@@ -26,6 +31,7 @@ use crate::spec::{
 pub use connect::ConnectOptions;
 pub use fork::Fork;
 
+pub use forward::LocalForward;
 use lifecycle::State;
 
 pub use pty::{PtyExecOptions, PtyReader, PtyWriter, SandboxPty, SandboxPtySession};

@@ -6,6 +6,8 @@ mod connect;
 mod endpoint;
 mod pause;
 mod scope;
+mod services;
+mod setup;
 mod start;
 mod stop;
 

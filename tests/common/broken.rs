@@ -6,7 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use gym_sandbox::provider::{
     ConnectableProvider, EndpointProvider, FilesProvider, ImageProvider, InspectProvider, ListProvider,
-    PauseProvider, SnapshotProvider, SpawnProvider, SweepProvider,
+    LogsProvider, NetworkProvider, PauseProvider, PortForwardingProvider, RuntimeRequirementsProvider,
+    ServicesProvider, SnapshotProvider, SpawnProvider, StatsProvider, SweepProvider,
 };
 use gym_sandbox::provider::{PtyAttachProvider, PtyProvider};
 use gym_sandbox::{
@@ -124,5 +125,29 @@ impl SandboxProvider for Broken {
 
     fn as_pty_attach(&self) -> Option<&dyn PtyAttachProvider> {
         self.inner.as_pty_attach()
+    }
+
+    fn as_logs(&self) -> Option<&dyn LogsProvider> {
+        self.inner.as_logs()
+    }
+
+    fn as_stats(&self) -> Option<&dyn StatsProvider> {
+        self.inner.as_stats()
+    }
+
+    fn as_network(&self) -> Option<&dyn NetworkProvider> {
+        self.inner.as_network()
+    }
+
+    fn as_services(&self) -> Option<&dyn ServicesProvider> {
+        self.inner.as_services()
+    }
+
+    fn as_port_forwarding(&self) -> Option<&dyn PortForwardingProvider> {
+        self.inner.as_port_forwarding()
+    }
+
+    fn as_runtime_requirements(&self) -> Option<&dyn RuntimeRequirementsProvider> {
+        self.inner.as_runtime_requirements()
     }
 }

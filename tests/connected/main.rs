@@ -8,7 +8,12 @@ mod common;
 
 mod access;
 mod connect;
+mod egress;
+mod endpoint;
+mod logs;
 mod pause;
+mod requirements;
+mod services;
 
 use std::time::{Duration, Instant};
 

@@ -17,6 +17,8 @@ pub(super) fn check(global: &GlobalArgs, command: &CommandArgs) -> Result<()> {
         CommandArgs::Cp(_) => Err(unsupported("`cp`")),
         CommandArgs::Pause(_) => Err(unsupported("`pause`")),
         CommandArgs::Resume(_) => Err(unsupported("`resume`")),
+        CommandArgs::Logs(_) => Err(unsupported("`logs`")),
+        CommandArgs::Stats(_) => Err(unsupported("`stats`")),
         CommandArgs::Prefetch(_) => Err(unsupported("`prefetch`")),
         CommandArgs::Rm(_) => Err(unsupported("`rm`")),
         CommandArgs::Ps(_) => Err(unsupported("`ps`")),

@@ -37,6 +37,7 @@ pub(super) use files::{Answer, WriteAs};
 pub(super) use gym_sandbox_agent::protocol::{FileInfo, FileKind as AgentFileKind};
 pub(super) use plan::Plan;
 pub(super) use program::FILLER;
+pub(super) use program::PROGRAM;
 pub(super) use resident::Resident;
 pub(super) use session::ended_session;
 

@@ -10,7 +10,7 @@ use gym_sandbox_agent::{ARCHITECTURE, BINARY, FINGERPRINT};
 pub(super) const FOLDER: &str = "/.gym-sandbox";
 
 /// Where the program is in a sandbox.
-pub(super) const PROGRAM: &str = "/.gym-sandbox/agent";
+pub(in crate::docker) const PROGRAM: &str = "/.gym-sandbox/agent";
 
 /// How the names of the volumes of all builds begin, and those of the locks.
 const VOLUME: &str = "gym-sandbox-agent-";

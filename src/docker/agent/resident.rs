@@ -137,6 +137,11 @@ impl Resident {
         }
     }
 
+    /// The agent's program is in the sandbox, whether or not it runs commands.
+    pub(in crate::docker) fn has_program(&self) -> bool {
+        self.launch.is_some()
+    }
+
     /// Why commands go by the engine, if they do.
     pub(in crate::docker) fn engine_reason(&self) -> Option<Arc<str>> {
         match &*self.state() {

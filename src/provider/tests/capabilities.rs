@@ -17,6 +17,12 @@ fn capabilities_are_what_the_accessors_give() {
         Capability::Connect,
         Capability::List,
         Capability::Sweep,
+        Capability::Logs,
+        Capability::Stats,
+        Capability::Network,
+        Capability::Services,
+        Capability::PortForwarding,
+        Capability::RuntimeRequirements,
     ]
     .into();
     assert_eq!(capabilities(&*Scripted::new()), all);
@@ -48,6 +54,12 @@ fn every_capability_has_words_of_its_own() {
         Capability::Connect,
         Capability::List,
         Capability::Sweep,
+        Capability::Logs,
+        Capability::Stats,
+        Capability::Network,
+        Capability::Services,
+        Capability::PortForwarding,
+        Capability::RuntimeRequirements,
     ];
     let words: std::collections::HashSet<&str> = all.iter().map(|capability| capability.as_str()).collect();
     assert_eq!(words.len(), all.len());

@@ -1,6 +1,7 @@
 //! A provider in memory that does what a test tells it and remembers every call.
 
 mod connected;
+mod services;
 mod upkeep;
 
 use std::collections::{HashMap, VecDeque};
@@ -14,8 +15,9 @@ use tokio::sync::{Semaphore, watch};
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::provider::{
     ConnectableProvider, EndpointProvider, ExecSession, FilesProvider, ImageProvider, InspectProvider,
-    ListProvider, PauseProvider, SandboxHandle, SandboxProvider, SnapshotProvider, SpawnProvider,
-    SweepProvider,
+    ListProvider, LogsProvider, NetworkProvider, PauseProvider, PortForwardingProvider,
+    RuntimeRequirementsProvider, SandboxHandle, SandboxProvider, ServicesProvider, SnapshotProvider,
+    SpawnProvider, StatsProvider, SweepProvider,
 };
 use crate::spec::{
     DownloadOptions, DownloadTarget, FileEntry, FileStat, RemoveMode, TransferProgress, UploadOptions,
@@ -57,6 +59,10 @@ pub(crate) enum Call {
     Resume(Option<Duration>),
     Serialize(Option<crate::spec::Value>),
     Connect(String),
+    Logs,
+    Stats,
+    /// One of the calls about networks, services and forwarding, and what it names.
+    Connected(&'static str, String),
     Close(String),
     Aclose,
 }
@@ -282,6 +288,30 @@ impl SandboxProvider for Scripted {
 
     fn as_sweep(&self) -> Option<&dyn SweepProvider> {
         (self.capabilities == Capabilities::All).then_some(self as &dyn SweepProvider)
+    }
+
+    fn as_logs(&self) -> Option<&dyn LogsProvider> {
+        (self.capabilities == Capabilities::All).then_some(self as &dyn LogsProvider)
+    }
+
+    fn as_stats(&self) -> Option<&dyn StatsProvider> {
+        (self.capabilities == Capabilities::All).then_some(self as &dyn StatsProvider)
+    }
+
+    fn as_network(&self) -> Option<&dyn NetworkProvider> {
+        (self.capabilities == Capabilities::All).then_some(self as &dyn NetworkProvider)
+    }
+
+    fn as_services(&self) -> Option<&dyn ServicesProvider> {
+        (self.capabilities == Capabilities::All).then_some(self as &dyn ServicesProvider)
+    }
+
+    fn as_port_forwarding(&self) -> Option<&dyn PortForwardingProvider> {
+        (self.capabilities == Capabilities::All).then_some(self as &dyn PortForwardingProvider)
+    }
+
+    fn as_runtime_requirements(&self) -> Option<&dyn RuntimeRequirementsProvider> {
+        (self.capabilities == Capabilities::All).then_some(self as &dyn RuntimeRequirementsProvider)
     }
 }
 

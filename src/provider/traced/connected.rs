@@ -3,11 +3,15 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::stream::BoxStream;
 use tracing::{Instrument, field::Empty, info, info_span};
 
 use crate::error::{Operation, Result};
-use crate::provider::{Capability, ConnectableProvider, ForeignSandboxes, PauseProvider, SandboxHandle};
-use crate::spec::{SandboxDescriptor, Value};
+use crate::provider::{
+    Capability, ConnectableProvider, ForeignSandboxes, LogsProvider, PauseProvider, SandboxHandle,
+    StatsProvider,
+};
+use crate::spec::{LogLine, LogOptions, SandboxDescriptor, SandboxStats, Value};
 
 use super::{Traced, lost, noted};
 
@@ -94,6 +98,44 @@ impl ConnectableProvider for Traced {
             )?;
             info!("connected");
             Ok(handle)
+        }
+        .instrument(span)
+        .await
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl LogsProvider for Traced {
+    async fn logs(
+        &self,
+        handle: &SandboxHandle,
+        options: &LogOptions,
+    ) -> Result<BoxStream<'static, Result<LogLine>>> {
+        let span = self.span(handle, call_span!("sandbox.logs"));
+        async {
+            let inner = self
+                .inner
+                .as_logs()
+                .ok_or_else(|| lost(self, Operation::Logs, Capability::Logs))?;
+            noted(inner.logs(handle, options).await)
+        }
+        .instrument(span)
+        .await
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl StatsProvider for Traced {
+    async fn stats(&self, handle: &SandboxHandle) -> Result<BoxStream<'static, Result<SandboxStats>>> {
+        let span = self.span(handle, call_span!("sandbox.stats"));
+        async {
+            let inner = self
+                .inner
+                .as_stats()
+                .ok_or_else(|| lost(self, Operation::Stats, Capability::Stats))?;
+            noted(inner.stats(handle).await)
         }
         .instrument(span)
         .await

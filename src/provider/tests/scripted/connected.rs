@@ -3,10 +3,14 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
 
 use crate::error::{Operation, Result};
-use crate::provider::{ConnectableProvider, ForeignSandboxes, PauseProvider, SandboxHandle};
-use crate::spec::{SandboxDescriptor, Value};
+use crate::provider::{
+    ConnectableProvider, ForeignSandboxes, LogsProvider, PauseProvider, SandboxHandle, StatsProvider,
+};
+use crate::spec::{LogLine, LogOptions, LogStream, SandboxDescriptor, SandboxStats, Value};
 
 use super::{Call, NAME, Scripted};
 
@@ -47,5 +51,27 @@ impl ConnectableProvider for Scripted {
         self.step(Operation::Attach).await?;
         Ok(SandboxHandle::new(descriptor.sandbox_id.clone(), NAME)
             .with_ports(descriptor.ports.clone().unwrap_or_default()))
+    }
+}
+
+#[async_trait]
+impl LogsProvider for Scripted {
+    async fn logs(
+        &self,
+        _handle: &SandboxHandle,
+        _options: &LogOptions,
+    ) -> Result<BoxStream<'static, Result<LogLine>>> {
+        self.note(Call::Logs);
+        self.step(Operation::Logs).await?;
+        Ok(stream::iter([Ok(LogLine::new(LogStream::Stdout, "scripted"))]).boxed())
+    }
+}
+
+#[async_trait]
+impl StatsProvider for Scripted {
+    async fn stats(&self, _handle: &SandboxHandle) -> Result<BoxStream<'static, Result<SandboxStats>>> {
+        self.note(Call::Stats);
+        self.step(Operation::Stats).await?;
+        Ok(stream::iter([Ok(SandboxStats::default())]).boxed())
     }
 }

@@ -1,0 +1,283 @@
+//! Addresses of containers, and names in their hosts files.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::net::IpAddr;
+
+use async_trait::async_trait;
+use bollard::models::ContainerInspectResponse;
+
+use crate::error::{Error, ErrorKind, Operation, Result, SandboxReason};
+use crate::provider::{NetworkProvider, SandboxHandle, SandboxProvider};
+use crate::spec::{ExecOptions, ExecReason, SandboxStatus, StartProblem};
+
+use super::status::{Looked, status_of};
+use super::{DockerProvider, DockerRaw, PROVIDER};
+
+/// What marks the lines that are ours, so that a name given again replaces them.
+const MARK: &str = "# gym-sandbox";
+
+/// Puts the lines of `$1` in place of ours in the hosts file. The file is a mount: it is written, never replaced.
+const SET_HOSTS: &str =
+    "old=$(grep -v '# gym-sandbox$' /etc/hosts); printf '%s\\n%s' \"$old\" \"$1\" >/etc/hosts";
+
+#[async_trait]
+impl NetworkProvider for DockerProvider {
+    fn validate_networking(&self) -> Result<()> {
+        match self.config().create.network.as_deref() {
+            Some("none") => Err(Error::new(
+                ErrorKind::Unsupported,
+                Operation::Network,
+                "sandboxes on network `none` reach nobody",
+            )
+            .with_hint("set `create.network` to a network of the engine, or leave it out")),
+            _ => Ok(()),
+        }
+    }
+
+    async fn network_address(&self, handle: &SandboxHandle) -> Result<IpAddr> {
+        let raw = handle.raw_for::<DockerRaw>(PROVIDER, Operation::Network)?;
+        let named = |error: Error| error.with_sandbox(handle.sandbox_id());
+        let looked = self.look(&raw.container_id).await.map_err(|failure| {
+            named(failure.into_error(
+                Operation::Network,
+                "the engine did not describe the sandbox",
+                ErrorKind::Internal,
+            ))
+        })?;
+        let Looked::There(inspected) = looked else {
+            return Err(named(Error::new(
+                ErrorKind::Sandbox(SandboxReason::Removed),
+                Operation::Network,
+                "the sandbox does not exist any more",
+            )));
+        };
+        address(&inspected).map_err(named)
+    }
+
+    async fn set_hosts(&self, handle: &SandboxHandle, hosts: &BTreeMap<String, IpAddr>) -> Result<()> {
+        handle.check_provider(PROVIDER, Operation::Network)?;
+        let lines = lines(hosts)?;
+        if lines.is_empty() {
+            return Ok(());
+        }
+        // The names that were set before, but for those given again, stay.
+        let known = self
+            .run_hosts(handle, ["cat".to_owned(), "/etc/hosts".to_owned()].into())
+            .await?;
+        let kept = kept(&known, hosts);
+        let script = ["sh", "-c", SET_HOSTS, "hosts"].map(str::to_owned);
+        let argv = script.into_iter().chain([kept + &lines]).collect();
+        self.run_hosts(handle, argv).await.map(drop)
+    }
+}
+
+impl DockerProvider {
+    /// Runs a command as root, and gives its output.
+    async fn run_hosts(&self, handle: &SandboxHandle, argv: Vec<String>) -> Result<String> {
+        let result = self.exec(handle, ExecOptions::new(argv).with_user("0")).await?;
+        if result.is_success() {
+            return Ok(result.stdout().unwrap_or_default());
+        }
+        let kind = match result.reason {
+            Some(ExecReason::Sandbox(reason)) => ErrorKind::Sandbox(reason),
+            Some(ExecReason::Start(StartProblem::NotFound)) => ErrorKind::Unsupported,
+            _ => ErrorKind::Internal,
+        };
+        let mut error = Error::new(
+            kind,
+            Operation::Network,
+            format!(
+                "the sandbox's hosts file could not be changed (code {}): {}",
+                result.return_code,
+                result.stderr().unwrap_or_default().trim_end().escape_debug()
+            ),
+        )
+        .with_sandbox(handle.sandbox_id());
+        if kind == ErrorKind::Unsupported {
+            error = error.with_hint(
+                "it is written with the sandbox's own `sh`, `cat` and `grep`; use a network with aliases",
+            );
+        }
+        Err(error)
+    }
+}
+
+/// The lines of the file, each with our mark.
+fn lines(hosts: &BTreeMap<String, IpAddr>) -> Result<String> {
+    let mut lines = String::new();
+    for (name, address) in hosts {
+        check_host_name(name)?;
+        // Writing to a text can't fail.
+        let _ = writeln!(lines, "{address}\t{name} {MARK}");
+    }
+    Ok(lines)
+}
+
+/// Our lines of the file as it is, without those whose names are given again.
+fn kept(file: &str, hosts: &BTreeMap<String, IpAddr>) -> String {
+    file.lines()
+        .filter(|line| line.ends_with(MARK))
+        .filter(|line| {
+            line.split_whitespace()
+                .nth(1)
+                .is_some_and(|name| !hosts.contains_key(name))
+        })
+        .fold(String::new(), |text, line| text + line + "\n")
+}
+
+/// A name as in RFC 1123; underscores are common among services, and resolve.
+fn check_host_name(name: &str) -> Result<()> {
+    let valid = !name.is_empty()
+        && name.len() <= 253
+        && name.split('.').all(|label| {
+            !label.is_empty()
+                && label.len() <= 63
+                && !label.starts_with('-')
+                && !label.ends_with('-')
+                && label
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+        });
+    if valid {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        Operation::Network,
+        format!("`{}` is no host name", name.escape_debug()),
+    ))
+}
+
+/// The first usable address: that of the default bridge, else of the networks in the order of their names; IPv4 before
+/// IPv6.
+fn address(inspected: &ContainerInspectResponse) -> Result<IpAddr> {
+    let status = status_of(inspected.state.as_ref());
+    if !matches!(status, SandboxStatus::Running | SandboxStatus::Paused) {
+        return Err(Error::new(
+            ErrorKind::Sandbox(SandboxReason::NotRunning),
+            Operation::Network,
+            format!("the sandbox is {status} and has no address"),
+        ));
+    }
+    let networks: BTreeMap<_, _> = inspected
+        .network_settings
+        .iter()
+        .flat_map(|settings| settings.networks.iter().flatten())
+        .collect();
+    let usable = |text: &Option<String>| -> Option<IpAddr> {
+        let address: IpAddr = text.as_deref()?.parse().ok()?;
+        (!address.is_unspecified() && !address.is_loopback()).then_some(address)
+    };
+    let all = || networks.values();
+    all()
+        .find_map(|endpoint| usable(&endpoint.ip_address))
+        .or_else(|| all().find_map(|endpoint| usable(&endpoint.global_ipv6_address)))
+        .ok_or_else(|| {
+            Error::new(
+                ErrorKind::NotFound,
+                Operation::Network,
+                "the sandbox has no address of its own",
+            )
+            .with_hint("it is on network `none`, or in the network of another container")
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn inspected(status: &str, networks: &Value) -> ContainerInspectResponse {
+        serde_json::from_value(json!({
+            "State": {"Status": status},
+            "NetworkSettings": {"Networks": networks},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn the_address_is_the_first_usable_one() {
+        for (networks, expected) in [
+            (json!({"bridge": {"IPAddress": "172.17.0.2"}}), "172.17.0.2"),
+            (
+                json!({"b": {"IPAddress": "10.0.1.2"}, "a": {"IPAddress": "10.0.0.2"}}),
+                "10.0.0.2",
+            ),
+            (
+                json!({"a": {"IPAddress": ""}, "b": {"IPAddress": "10.0.1.2"}}),
+                "10.0.1.2",
+            ),
+            (
+                json!({"a": {"IPAddress": "", "GlobalIPv6Address": "fd00::2"}}),
+                "fd00::2",
+            ),
+            (
+                json!({"a": {"GlobalIPv6Address": "fd00::2"}, "b": {"IPAddress": "10.0.1.2"}}),
+                "10.0.1.2",
+            ),
+        ] {
+            let address = address(&inspected("running", &networks)).unwrap();
+            assert_eq!(address.to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_no_address_is_none() {
+        for networks in [
+            json!({}),
+            json!({"none": {"IPAddress": ""}}),
+            json!({"a": {"IPAddress": "0.0.0.0"}}),
+            json!({"a": {"IPAddress": "127.0.0.1"}}),
+            json!({"a": {"IPAddress": "not an address"}}),
+        ] {
+            let error = address(&inspected("running", &networks)).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::NotFound);
+        }
+        let ended = inspected("exited", &json!({"bridge": {"IPAddress": "172.17.0.2"}}));
+        assert_eq!(
+            address(&ended).unwrap_err().kind(),
+            ErrorKind::Sandbox(SandboxReason::NotRunning)
+        );
+    }
+
+    #[test]
+    fn lines_hold_names_and_nothing_else() {
+        let ip = |text: &str| -> IpAddr { text.parse().unwrap() };
+        let hosts = BTreeMap::from([
+            ("db".to_owned(), ip("10.0.0.2")),
+            ("cache_1.internal".to_owned(), ip("fd00::2")),
+        ]);
+        assert_eq!(
+            lines(&hosts).unwrap(),
+            "fd00::2\tcache_1.internal # gym-sandbox\n10.0.0.2\tdb # gym-sandbox\n"
+        );
+        for name in [
+            "",
+            "a b",
+            "a\nb",
+            "-a",
+            "a-",
+            "a..b",
+            "a.",
+            "#a",
+            "é",
+            &"x".repeat(64),
+        ] {
+            let hosts = BTreeMap::from([(name.to_owned(), ip("10.0.0.2"))]);
+            assert_eq!(
+                lines(&hosts).unwrap_err().kind(),
+                ErrorKind::InvalidArgument,
+                "{name:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_our_own_lines_are_kept_and_those_given_again_are_not() {
+        let file =
+            "127.0.0.1 localhost\n10.0.0.2\tdb # gym-sandbox\n10.0.0.3\tweb # gym-sandbox\n10.0.0.4 web\n";
+        let again = BTreeMap::from([("db".to_owned(), "10.0.0.9".parse().unwrap())]);
+        assert_eq!(kept(file, &again), "10.0.0.3\tweb # gym-sandbox\n");
+    }
+}

@@ -1,0 +1,112 @@
+//! Background services where images and users differ, and from another process (L16).
+
+use std::time::Duration;
+
+use gym_sandbox::docker::{DockerConfig, DockerProvider};
+use gym_sandbox::{AsyncSandbox, ErrorKind, SandboxSpec, ServiceSpec, ServiceStatus};
+
+use crate::common::{DEBIAN, STATIC, busybox, docker, docker_with};
+use crate::{both_paths, until};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn l16_a_service_is_found_and_stopped_by_another_process() {
+    for config in both_paths() {
+        let Some(test) = docker_with(config.clone()).await else {
+            return;
+        };
+        for image in [DEBIAN, "gym-sandbox/user:test"] {
+            let owner = AsyncSandbox::new(test.provider.clone()).with_spec(SandboxSpec::new(image));
+            owner.start().await.unwrap();
+            let line = "id -u; sleep 31881 & wait";
+            owner.start_service(ServiceSpec::new("svc", line)).await.unwrap();
+            let descriptor = owner.serialize(None).await.unwrap();
+            let other = std::sync::Arc::new(DockerProvider::connect(config.clone()).await.unwrap());
+            let borrower = AsyncSandbox::connect(other, &descriptor).await.unwrap();
+            assert_eq!(
+                borrower.service_status("svc").await.unwrap(),
+                Some(ServiceStatus::Running),
+                "{image}"
+            );
+            let id = owner.exec("id -u").await.unwrap().stdout().unwrap();
+            until("it has printed", async || {
+                borrower.service_logs("svc").await.unwrap().text() == id
+            })
+            .await;
+            let stopped = borrower
+                .stop_service("svc", Duration::from_secs(20))
+                .await
+                .unwrap();
+            assert!(
+                matches!(stopped, Some(ServiceStatus::Exited { .. })),
+                "{stopped:?}"
+            );
+            assert_eq!(owner.service_status("svc").await.unwrap(), stopped);
+            let left = owner
+                .exec("cat /proc/[0-9]*/cmdline | tr '\\000' ' '")
+                .await
+                .unwrap();
+            assert!(!left.stdout().unwrap().contains("31881 "), "{left:?}");
+            owner.stop().await.unwrap();
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn l16_a_service_of_another_user_is_stopped_in_a_hardened_sandbox() {
+    for config in both_paths() {
+        let Some(test) = docker_with(config).await else {
+            return;
+        };
+        let spec = busybox().with_provider_option("preset", "hardened");
+        let sandbox = AsyncSandbox::new(test.provider.clone()).with_spec(spec);
+        sandbox.start().await.unwrap();
+        let service = ServiceSpec::new("svc", ["sleep", "31882"]).with_user("nobody");
+        sandbox.start_service(service).await.unwrap();
+        let stopped = sandbox
+            .stop_service("svc", Duration::from_secs(20))
+            .await
+            .unwrap();
+        assert!(
+            matches!(stopped, Some(ServiceStatus::Exited { .. })),
+            "{stopped:?}"
+        );
+        sandbox.stop().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn l16_an_image_without_a_shell_has_no_services() {
+    let Some(test) = docker_with(DockerConfig::default()).await else {
+        return;
+    };
+    let spec = SandboxSpec::new(STATIC).with_entrypoint(["/static", "sleep"]);
+    let sandbox = AsyncSandbox::new(test.provider.clone()).with_spec(spec);
+    sandbox.start().await.unwrap();
+    let error = sandbox
+        .start_service(ServiceSpec::new("svc", ["/static", "sleep"]))
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error:?}");
+    assert!(error.hint().is_some());
+    sandbox.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn l16_a_service_and_its_children_outlive_the_process_tree_of_a_killed_command() {
+    let Some(test) = docker().await else { return };
+    let sandbox = AsyncSandbox::new(test.provider.clone()).with_spec(busybox());
+    sandbox.start().await.unwrap();
+    sandbox
+        .start_service(ServiceSpec::new("svc", "sleep 31883 & wait"))
+        .await
+        .unwrap();
+    let late = gym_sandbox::ExecOptions::new("sleep 31884").with_timeout(Duration::from_secs(1));
+    assert_eq!(sandbox.exec_with(late).await.unwrap().return_code, 125);
+    assert_eq!(
+        sandbox.service_status("svc").await.unwrap(),
+        Some(ServiceStatus::Running)
+    );
+    let processes = sandbox.exec("ps -o args | grep -cx 'sleep 31883'").await.unwrap();
+    assert_eq!(processes.stdout().as_deref(), Some("1\n"));
+    sandbox.stop().await.unwrap();
+}
