@@ -93,6 +93,7 @@ impl DockerProvider {
                 agent: Resident::found(self.config().exec.exec_path, &inspected),
                 container_id: inspected.id.unwrap_or_else(|| id.to_owned()),
                 shell: Some(shell.unwrap_or_else(|| "sh".to_owned())),
+                admitted: None,
             }))
     }
 
