@@ -1,8 +1,8 @@
 //! Everything the command prints: data to standard output, the rest to standard error. Knows no engine.
 
 mod engine;
-mod upkeep;
 mod stats;
+mod upkeep;
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Write};
@@ -11,8 +11,8 @@ use gym_sandbox::{Error, ExecResult};
 use serde::Serialize;
 
 pub(super) use engine::{engine_line, engine_report};
-pub(super) use upkeep::{sandboxes, swept};
 pub(super) use stats::stats_rows;
+pub(super) use upkeep::{sandboxes, swept};
 
 /// How data is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

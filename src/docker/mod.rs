@@ -49,10 +49,9 @@ use crate::error::{Operation, Result};
 use crate::provider::PtyProvider;
 use crate::provider::{
     ConnectableProvider, EndpointProvider, FilesProvider, ImageProvider, InspectProvider, ListProvider,
-    PauseProvider, Reaper, SandboxHandle, SandboxProvider, SnapshotProvider, SpawnProvider, SweepProvider,
-    ConnectableProvider, EndpointProvider, FilesProvider, ImageProvider, InspectProvider, LogsProvider,
-    NetworkProvider, PauseProvider, PortForwardingProvider, Reaper, RuntimeRequirementsProvider,
-    SandboxHandle, SandboxProvider, ServicesProvider, SnapshotProvider, SpawnProvider, StatsProvider,
+    LogsProvider, NetworkProvider, PauseProvider, PortForwardingProvider, Reaper,
+    RuntimeRequirementsProvider, SandboxHandle, SandboxProvider, ServicesProvider, SnapshotProvider,
+    SpawnProvider, StatsProvider, SweepProvider,
 };
 use crate::spec::{
     ExecOptions, ExecPath, ExecResult, Mapping, SandboxDetail, SandboxEndpoint, SandboxId, SandboxSpec,
@@ -330,6 +329,9 @@ impl SandboxProvider for DockerProvider {
     }
 
     fn as_sweep(&self) -> Option<&dyn SweepProvider> {
+        Some(self)
+    }
+
     fn as_logs(&self) -> Option<&dyn LogsProvider> {
         Some(self)
     }

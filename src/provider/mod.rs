@@ -10,9 +10,9 @@ mod files;
 mod forward;
 mod handle;
 mod images;
-mod on_signals;
 mod logs;
 mod network;
+mod on_signals;
 mod pause;
 mod policy;
 mod pty;
@@ -39,9 +39,9 @@ pub use files::FilesProvider;
 pub use forward::{PortConnection, PortForwardingProvider};
 pub use handle::SandboxHandle;
 pub use images::{ImageProvider, SnapshotProvider};
-pub use on_signals::{RemovedOnSignals, register_cleanup, remove_on_signals};
 pub use logs::{LogsProvider, StatsProvider};
 pub use network::NetworkProvider;
+pub use on_signals::{RemovedOnSignals, register_cleanup, remove_on_signals};
 pub use pause::PauseProvider;
 pub use policy::{Namespace, Policy, Violation, policy_error};
 pub use pty::{PtyAttachProvider, PtyProvider, PtySession};
@@ -213,6 +213,9 @@ pub trait SandboxProvider: fmt::Debug + Send + Sync + 'static {
 
     /// Removal of what nobody needs any more, if the provider has that.
     fn as_sweep(&self) -> Option<&dyn SweepProvider> {
+        None
+    }
+
     /// What main processes print, if the provider keeps it.
     fn as_logs(&self) -> Option<&dyn LogsProvider> {
         None

@@ -18,10 +18,9 @@ mod upkeep;
 
 use super::{
     ConnectableProvider, EndpointProvider, ExecSession, FilesProvider, ImageProvider, InspectProvider,
-    ListProvider, PauseProvider, SandboxHandle, SandboxProvider, SnapshotProvider, SpawnProvider,
-    SweepProvider,
-    LogsProvider, NetworkProvider, PauseProvider, PortForwardingProvider, RuntimeRequirementsProvider,
-    SandboxHandle, SandboxProvider, ServicesProvider, SnapshotProvider, SpawnProvider, StatsProvider,
+    ListProvider, LogsProvider, NetworkProvider, PauseProvider, PortForwardingProvider,
+    RuntimeRequirementsProvider, SandboxHandle, SandboxProvider, ServicesProvider, SnapshotProvider,
+    SpawnProvider, StatsProvider, SweepProvider,
 };
 
 use super::{PtyAttachProvider, PtyProvider};
@@ -211,6 +210,8 @@ impl SandboxProvider for Traced {
 
     fn as_sweep(&self) -> Option<&dyn SweepProvider> {
         self.inner.as_sweep().map(|_| self as &dyn SweepProvider)
+    }
+
     fn as_logs(&self) -> Option<&dyn LogsProvider> {
         self.inner.as_logs().map(|_| self as &dyn LogsProvider)
     }

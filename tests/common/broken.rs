@@ -6,10 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use gym_sandbox::provider::{
     ConnectableProvider, EndpointProvider, FilesProvider, ImageProvider, InspectProvider, ListProvider,
-    PauseProvider, SnapshotProvider, SpawnProvider, SweepProvider,
-    ConnectableProvider, EndpointProvider, FilesProvider, ImageProvider, InspectProvider, LogsProvider,
-    NetworkProvider, PauseProvider, PortForwardingProvider, RuntimeRequirementsProvider, ServicesProvider,
-    SnapshotProvider, SpawnProvider, StatsProvider,
+    LogsProvider, NetworkProvider, PauseProvider, PortForwardingProvider, RuntimeRequirementsProvider,
+    ServicesProvider, SnapshotProvider, SpawnProvider, StatsProvider, SweepProvider,
 };
 use gym_sandbox::provider::{PtyAttachProvider, PtyProvider};
 use gym_sandbox::{

@@ -1,8 +1,8 @@
 //! A provider in memory that does what a test tells it and remembers every call.
 
 mod connected;
-mod upkeep;
 mod services;
+mod upkeep;
 
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
@@ -15,10 +15,9 @@ use tokio::sync::{Semaphore, watch};
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::provider::{
     ConnectableProvider, EndpointProvider, ExecSession, FilesProvider, ImageProvider, InspectProvider,
-    ListProvider, PauseProvider, SandboxHandle, SandboxProvider, SnapshotProvider, SpawnProvider,
-    SweepProvider,
-    LogsProvider, NetworkProvider, PauseProvider, PortForwardingProvider, RuntimeRequirementsProvider,
-    SandboxHandle, SandboxProvider, ServicesProvider, SnapshotProvider, SpawnProvider, StatsProvider,
+    ListProvider, LogsProvider, NetworkProvider, PauseProvider, PortForwardingProvider,
+    RuntimeRequirementsProvider, SandboxHandle, SandboxProvider, ServicesProvider, SnapshotProvider,
+    SpawnProvider, StatsProvider, SweepProvider,
 };
 use crate::spec::{
     DownloadOptions, DownloadTarget, FileEntry, FileStat, RemoveMode, TransferProgress, UploadOptions,
@@ -289,6 +288,8 @@ impl SandboxProvider for Scripted {
 
     fn as_sweep(&self) -> Option<&dyn SweepProvider> {
         (self.capabilities == Capabilities::All).then_some(self as &dyn SweepProvider)
+    }
+
     fn as_logs(&self) -> Option<&dyn LogsProvider> {
         (self.capabilities == Capabilities::All).then_some(self as &dyn LogsProvider)
     }
