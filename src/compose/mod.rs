@@ -17,6 +17,7 @@
 //! | the typed project | `model/` |
 //! | active services, references | `profile.rs`, `consistency.rs`, `envfile.rs` |
 //! | `compose config` | [`config`] |
+//! | what it becomes on an engine | [`plan`] |
 //!
 //! Every stage reports all it finds, as [`Diagnostics`] with file, line, column and path. What docker compose does
 //! silently and an author cannot have meant is diagnosed too: see [`Strictness`].
@@ -42,6 +43,7 @@ mod options;
 mod path;
 mod paths;
 mod pathtext;
+pub mod plan;
 mod profile;
 mod scalar;
 mod schema;
@@ -60,6 +62,7 @@ pub use load::{ComposeLoader, Loaded};
 pub use model::{Project, Service};
 pub use options::{Interpolation, LoadOptions};
 pub use path::{Segment, YamlPath};
+pub use plan::{Plan, PlanOptions};
 pub use source::{DiskFiles, FileKind, LARGEST_FILE_BYTES, MemoryFiles, OutsidePaths, ProjectFiles, Source};
 pub use trap::Strictness;
 pub use units::ComposeDuration;
