@@ -22,6 +22,7 @@
 //! Every stage reports all it finds, as [`Diagnostics`] with file, line, column and path. What docker compose does
 //! silently and an author cannot have meant is diagnosed too: see [`Strictness`].
 
+mod adapter;
 mod canonical;
 pub mod config;
 mod consistency;
@@ -45,6 +46,7 @@ mod paths;
 mod pathtext;
 pub mod plan;
 mod profile;
+mod run;
 mod scalar;
 mod schema;
 mod shellwords;
@@ -57,12 +59,17 @@ mod unicity;
 mod units;
 mod yaml;
 
+pub use adapter::{
+    AsyncSandboxCompose, DEFAULT_START_TIMEOUT, ProjectName, ProjectService, compose_down, compose_service,
+    compose_services,
+};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity, render};
 pub use load::{ComposeLoader, Loaded};
 pub use model::{Project, Service};
 pub use options::{Interpolation, LoadOptions};
 pub use path::{Segment, YamlPath};
-pub use plan::{Plan, PlanOptions};
+pub use plan::{ContainerNames, HostPorts, ImageNames, Plan, PlanOptions, ProjectLifetime, VolumeSource};
+pub use run::{ComposeEvent, DownOptions, ProgressCallback, ServiceProgress, VolumeFate};
 pub use source::{DiskFiles, FileKind, LARGEST_FILE_BYTES, MemoryFiles, OutsidePaths, ProjectFiles, Source};
 pub use trap::Strictness;
 pub use units::ComposeDuration;

@@ -11,6 +11,7 @@ mod config;
 mod connect;
 mod connectable;
 mod container;
+mod containers;
 mod create;
 mod doctor;
 mod endpoint;
@@ -42,8 +43,9 @@ use tokio::sync::OnceCell;
 use crate::error::{Operation, Result};
 use crate::provider::PtyProvider;
 use crate::provider::{
-    ConnectableProvider, EndpointProvider, FilesProvider, ImageProvider, InspectProvider, ListProvider,
-    PauseProvider, Reaper, SandboxHandle, SandboxProvider, SnapshotProvider, SpawnProvider, SweepProvider,
+    ConnectableProvider, ContainersProvider, EndpointProvider, FilesProvider, ImageProvider, InspectProvider,
+    ListProvider, PauseProvider, Reaper, SandboxHandle, SandboxProvider, SnapshotProvider, SpawnProvider,
+    SweepProvider,
 };
 use crate::spec::{
     ExecOptions, ExecPath, ExecResult, Mapping, SandboxDetail, SandboxEndpoint, SandboxId, SandboxSpec,
@@ -297,6 +299,10 @@ impl SandboxProvider for DockerProvider {
     }
 
     fn as_pause(&self) -> Option<&dyn PauseProvider> {
+        Some(self)
+    }
+
+    fn as_containers(&self) -> Option<&dyn ContainersProvider> {
         Some(self)
     }
 

@@ -58,6 +58,10 @@ pub enum Operation {
     Stop,
     /// Reading a Compose project.
     Compose,
+    /// Starting a Compose project.
+    ComposeUp,
+    /// Taking a Compose project down.
+    ComposeDown,
 }
 
 impl fmt::Display for Operation {
@@ -89,6 +93,8 @@ impl fmt::Display for Operation {
             Self::Close => "remove sandbox",
             Self::Stop => "stop sandbox",
             Self::Compose => "read compose project",
+            Self::ComposeUp => "start compose project",
+            Self::ComposeDown => "stop compose project",
         })
     }
 }

@@ -6,6 +6,7 @@ mod capabilities;
 mod check;
 mod config;
 mod connectable;
+mod containers;
 mod files;
 mod handle;
 mod images;
@@ -30,6 +31,7 @@ pub use capabilities::{
 pub use check::check_provider_options;
 pub use config::{ConfigBlock, config_from_yaml};
 pub use connectable::{ConnectableProvider, ForeignSandboxes};
+pub use containers::{ContainerEvents, ContainersProvider};
 pub use files::FilesProvider;
 pub use handle::SandboxHandle;
 pub use images::{ImageProvider, SnapshotProvider};
@@ -162,6 +164,11 @@ pub trait SandboxProvider: fmt::Debug + Send + Sync + 'static {
 
     /// Files and directories beyond one file, if the provider has that.
     fn as_files(&self) -> Option<&dyn FilesProvider> {
+        None
+    }
+
+    /// Containers, networks and volumes, if the provider has that.
+    fn as_containers(&self) -> Option<&dyn ContainersProvider> {
         None
     }
 

@@ -12,14 +12,15 @@ use crate::spec::{
     SandboxEndpoint, SandboxSpec, SandboxStatus, TransferProgress, UploadOptions, UploadSource,
 };
 
+mod containers;
 mod images;
 mod pty;
 mod upkeep;
 
 use super::{
-    ConnectableProvider, EndpointProvider, ExecSession, FilesProvider, ImageProvider, InspectProvider,
-    ListProvider, PauseProvider, SandboxHandle, SandboxProvider, SnapshotProvider, SpawnProvider,
-    SweepProvider,
+    ConnectableProvider, ContainersProvider, EndpointProvider, ExecSession, FilesProvider, ImageProvider,
+    InspectProvider, ListProvider, PauseProvider, SandboxHandle, SandboxProvider, SnapshotProvider,
+    SpawnProvider, SweepProvider,
 };
 
 use super::{PtyAttachProvider, PtyProvider};
@@ -174,6 +175,12 @@ impl SandboxProvider for Traced {
 
     fn as_files(&self) -> Option<&dyn FilesProvider> {
         self.inner.as_files().map(|_| self as &dyn FilesProvider)
+    }
+
+    fn as_containers(&self) -> Option<&dyn ContainersProvider> {
+        self.inner
+            .as_containers()
+            .map(|_| self as &dyn ContainersProvider)
     }
 
     fn as_images(&self) -> Option<&dyn ImageProvider> {

@@ -7,6 +7,7 @@ mod lifecycle;
 mod pause;
 mod pty;
 mod scope;
+mod service;
 
 use std::fmt;
 use std::sync::atomic::AtomicBool;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Planner;
+use super::{Planner, ProjectLifetime};
 use crate::compose::model::{Encode, Service, Style};
 
 pub(crate) const PROJECT: &str = "com.docker.compose.project";
@@ -19,6 +19,9 @@ const VERSION: &str = "com.docker.compose.version";
 
 /// The project, as the library's own label (contract D17).
 const OWN_PROJECT: &str = "gym-sandbox.project";
+
+/// The library's own mark of what is kept on purpose.
+const KEPT: &str = "gym-sandbox.kept";
 
 /// The version that labels name: docker compose's whose answers the loader gives.
 const AS_VERSION: &str = "2.40.3";
@@ -60,7 +63,7 @@ impl Planner<'_> {
             (OWN_PROJECT, self.project.name.clone()),
         ];
         labels.extend(own.map(|(key, value)| (key.to_owned(), value)));
-        labels
+        self.keep(labels)
     }
 
     pub(super) fn network_labels(
@@ -81,11 +84,19 @@ impl Planner<'_> {
 
     /// Labels of a container that fills a volume: part of the project, but none of its services.
     pub(super) fn helper_labels(&self) -> BTreeMap<String, String> {
-        BTreeMap::from([
+        self.keep(BTreeMap::from([
             (PROJECT.to_owned(), self.project.name.clone()),
             (ONE_OFF.to_owned(), "True".to_owned()),
             (OWN_PROJECT.to_owned(), self.project.name.clone()),
-        ])
+        ]))
+    }
+
+    /// Marks what outlives its process, so that no sweep takes it for left behind.
+    fn keep(&self, mut labels: BTreeMap<String, String>) -> BTreeMap<String, String> {
+        if self.options.lifetime == ProjectLifetime::UntilDown {
+            labels.insert(KEPT.to_owned(), "1".to_owned());
+        }
+        labels
     }
 
     fn shared_labels(
@@ -102,7 +113,7 @@ impl Planner<'_> {
             (OWN_PROJECT, self.project.name.as_str()),
         ];
         labels.extend(own.map(|(key, value)| (key.to_owned(), value.to_owned())));
-        labels
+        self.keep(labels)
     }
 }
 

@@ -25,7 +25,7 @@ mod service;
 mod shared;
 mod steps;
 
-pub use options::{ContainerNames, HostPorts, ImageNames, PlanOptions, VolumeSource};
+pub use options::{ContainerNames, HostPorts, ImageNames, PlanOptions, ProjectLifetime, VolumeSource};
 pub use steps::{
     BuildStep, ContainerStep, DependencyStep, FileStep, HelperStep, HookStep, ImageSource, ImageStep,
     NetworkStep, Plan, PullWhen, ServiceStep, VolumeStep,

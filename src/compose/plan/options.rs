@@ -42,6 +42,17 @@ pub enum ImageNames {
     Shared,
 }
 
+/// How long a project lives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ProjectLifetime {
+    /// At most as long as the process that started it: a sweep removes what a dead process left.
+    #[default]
+    Process,
+    /// Until it is taken down by its name. Dropping the object that started it leaves it.
+    UntilDown,
+}
+
 /// Files of this machine that a volume is filled with before a service sees it (contract D20).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -97,6 +108,8 @@ pub struct PlanOptions {
     pub volume_sources: BTreeMap<String, VolumeSource>,
     /// The image of the containers that fill volumes. None for that of the service that uses the volume.
     pub volume_init_image: Option<String>,
+    /// How long the project lives.
+    pub lifetime: ProjectLifetime,
     /// The files of the project, for its labels.
     pub config_files: Vec<PathBuf>,
 }
