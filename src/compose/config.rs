@@ -115,9 +115,35 @@ pub fn to_yaml(project: &Project) -> String {
     write(&printable(project).encode(Style::Yaml), Format::Yaml).replace('$', "$$")
 }
 
-/// Writes a plan. Unlike a project it is no Compose file, so that `$` stays as it is.
+/// Writes a plan, without what nobody asked for. Unlike a project it is no Compose file, so that `$` stays as it is.
 pub fn plan(plan: &Plan, format: Format) -> String {
-    write(&serde_json::to_value(plan).unwrap_or_default(), format)
+    let mut value = serde_json::to_value(plan).unwrap_or_default();
+    prune(&mut value);
+    write(&value, format)
+}
+
+/// Takes out what stands for "not asked for", but for the values of variables, which may be empty or taken away.
+fn prune(value: &mut Json) {
+    let is_nothing = |value: &Json| match value {
+        Json::Null | Json::Bool(false) => true,
+        Json::Array(items) => items.is_empty(),
+        Json::Object(map) => map.is_empty(),
+        _ => false,
+    };
+    match value {
+        Json::Object(map) => {
+            // An empty command is not the same as none.
+            let keeps = |key: &str| matches!(key, "entrypoint" | "command");
+            for (key, value) in map.iter_mut() {
+                if key != "environment" && key != "args" {
+                    prune(value);
+                }
+            }
+            map.retain(|key, value| !is_nothing(value) || keeps(key) && value.is_array());
+        }
+        Json::Array(items) => items.iter_mut().for_each(prune),
+        _ => {}
+    }
 }
 
 /// Leaves out what no active service uses, and the files that are folded in already.

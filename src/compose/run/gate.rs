@@ -47,9 +47,8 @@ impl Start<'_> {
             return Err(self.gone_wrong(service, other));
         }
         match condition {
-            DependencyCondition::Started => Ok(()),
             DependencyCondition::Healthy if stage == Stage::NoCheck => Err(self.no_check(other)),
-            DependencyCondition::Healthy => Ok(()),
+            DependencyCondition::Started | DependencyCondition::Healthy => Ok(()),
             DependencyCondition::CompletedSuccessfully => self.completed(other).await,
         }
     }
@@ -134,7 +133,7 @@ impl Crew {
         let what = match why {
             Unhealthy::Ended(code) => format!("exited with {code} before it was healthy"),
             Unhealthy::Removed => "was removed by somebody else".to_owned(),
-            Unhealthy::Unhealthy => "is unhealthy".to_owned(),
+            Unhealthy::SaidSo => "is unhealthy".to_owned(),
             Unhealthy::Restarts(count) => format!("has failed {count} times and is started again and again"),
             Unhealthy::Undecided(budget) => {
                 format!(

@@ -32,7 +32,7 @@ pub(super) enum Unhealthy {
     /// It is gone.
     Removed,
     /// The engine says so.
-    Unhealthy,
+    SaidSo,
     /// It ends again and again.
     Restarts(u32),
     /// It should have been one or the other by now.
@@ -62,7 +62,7 @@ impl Start<'_> {
             match (seen.ended, seen.health) {
                 (Some(code), _) if !restarts => Some(Err(Unhealthy::Ended(code))),
                 (_, Some(SandboxHealth::Healthy)) => Some(Ok(())),
-                (_, Some(SandboxHealth::Unhealthy)) => Some(Err(Unhealthy::Unhealthy)),
+                (_, Some(SandboxHealth::Unhealthy)) => Some(Err(Unhealthy::SaidSo)),
                 _ => None,
             }
         });

@@ -40,8 +40,10 @@ impl Crew {
             .containers(Operation::ComposeUp)?
             .container_handle(id, &Ports::default())
             .await?;
-        let mut options = UploadOptions::default();
-        options.owner = helper.owner;
+        let options = UploadOptions {
+            owner: helper.owner,
+            ..UploadOptions::default()
+        };
         // The folder itself is made anew for its owner, whatever is copied into it.
         if helper.owner.is_some() {
             files

@@ -144,17 +144,17 @@ fn check_of(config: HealthConfig) -> Option<HealthcheckSpec> {
             .filter(|&nanoseconds| nanoseconds > 0)
             .map(Duration::from_nanos)
     };
-    let mut check = HealthcheckSpec::default();
-    check.test = test;
-    check.interval = time(config.interval);
-    check.timeout = time(config.timeout);
-    check.start_period = time(config.start_period);
-    check.start_interval = time(config.start_interval);
-    check.retries = config
-        .retries
-        .and_then(|retries| u32::try_from(retries).ok())
-        .filter(|&retries| retries > 0);
-    Some(check)
+    Some(HealthcheckSpec {
+        test,
+        interval: time(config.interval),
+        timeout: time(config.timeout),
+        retries: config
+            .retries
+            .and_then(|retries| u32::try_from(retries).ok())
+            .filter(|&retries| retries > 0),
+        start_period: time(config.start_period),
+        start_interval: time(config.start_interval),
+    })
 }
 
 #[cfg(test)]
