@@ -157,7 +157,7 @@ services:
 async fn a_service_that_exits_while_others_wait_for_its_health_fails_the_start_at_once() {
     let Some(test) = docker().await else { return };
     for code in [0, 5] {
-        let text = format!(
+        let yaml = format!(
             "
 services:
   a:
@@ -167,7 +167,7 @@ services:
   b: {{image: 'gym-sandbox/busybox:test', command: sleep 300, depends_on: {{a: {{condition: service_healthy}}}}}}
 "
         );
-        let project = project(&test, &text);
+        let project = project(&test, &yaml);
         let began = Instant::now();
         let error = project.start().await.unwrap_err();
         assert!(began.elapsed() < SOON);

@@ -191,9 +191,13 @@ async fn pre_stop_hooks_and_stop_signals_have_their_say() {
         look.stop().await.unwrap();
         // An external volume is not the project's to remove.
         assert_eq!(left_of(&name).await, [format!("volume {name}_data")]);
-        let left = gym_sandbox::compose::compose_down(&*provider(&test), &name, &Default::default())
-            .await
-            .unwrap();
+        let left = gym_sandbox::compose::compose_down(
+            &*provider(&test),
+            &name,
+            &gym_sandbox::compose::DownOptions::default(),
+        )
+        .await
+        .unwrap();
         assert_eq!(left, 1);
         assert_eq!(left_of(&name).await, Vec::<String>::new());
     }

@@ -25,9 +25,9 @@ pub(crate) fn provider(test: &DockerTest) -> Arc<dyn SandboxProvider> {
 }
 
 /// A project of a text, with a name of its own.
-pub(crate) fn project(test: &DockerTest, text: &str) -> AsyncSandboxCompose {
+pub(crate) fn project(test: &DockerTest, yaml: &str) -> AsyncSandboxCompose {
     AsyncSandboxCompose::new(provider(test))
-        .with_source(Source::text("compose.yaml", text))
+        .with_source(Source::text("compose.yaml", yaml))
         .with_project_name(ProjectName::Given(unique()))
 }
 

@@ -80,8 +80,10 @@ mod tests {
         check(&plan("within"), &root, &Policy::default()).unwrap();
         let error = check(&plan("out"), &root, &Policy::default()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported);
-        let mut policy = Policy::default();
-        policy.allow_host_binds = vec!["/etc".to_owned()];
+        let policy = Policy {
+            allow_host_binds: vec!["/etc".to_owned()],
+            ..Policy::default()
+        };
         check(&plan("out"), &root, &policy).unwrap();
     }
 }

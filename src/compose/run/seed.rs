@@ -5,7 +5,7 @@ use std::path::Path;
 use futures::future::try_join_all;
 
 use crate::compose::plan::HelperStep;
-use crate::error::{Error, Operation, Result};
+use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::provider::Capability;
 use crate::spec::{Ports, UploadOptions, UploadSource};
 
@@ -44,10 +44,11 @@ impl Crew {
             owner: helper.owner,
             ..UploadOptions::default()
         };
-        // The folder itself is made anew for its owner, whatever is copied into it.
+        // The volume's own folder gets its owner by an entry of an archive: a folder that is there is not made anew.
         if helper.owner.is_some() {
+            let folder = empty_folder().await?;
             files
-                .make_directory(&handle, HelperStep::TARGET, &options)
+                .upload(&handle, UploadSource::Path(folder.path()), "/", &options)
                 .await?;
         }
         if let Some(source) = &helper.source {
@@ -61,6 +62,28 @@ impl Crew {
             files.make_directory(&handle, &path, &options).await?;
         }
         Ok(())
+    }
+}
+
+/// A folder of this machine that holds the volume's folder, empty, under its name.
+async fn empty_folder() -> Result<tempfile::TempDir> {
+    let made = tokio::task::spawn_blocking(|| {
+        let folder = tempfile::tempdir()?;
+        std::fs::create_dir(folder.path().join(HelperStep::TARGET.trim_start_matches('/')))?;
+        Ok::<_, std::io::Error>(folder)
+    });
+    let failed = |error: Box<dyn std::error::Error + Send + Sync>| {
+        Error::new(
+            ErrorKind::Io,
+            Operation::ComposeUp,
+            "a temporary folder could not be made",
+        )
+        .with_source(error)
+    };
+    match made.await {
+        Ok(Ok(folder)) => Ok(folder),
+        Ok(Err(error)) => Err(failed(error.into())),
+        Err(error) => Err(failed(error.into())),
     }
 }
 
