@@ -56,6 +56,7 @@ impl Started {
             handle,
             workdir,
             ready_timeout: None,
+            spec: None,
         }
     }
 
