@@ -49,6 +49,7 @@ impl DockerProvider {
                 container_id,
                 shell,
                 agent,
+                admitted: None,
             }))
     }
 
