@@ -48,6 +48,7 @@ mod spec;
 pub mod testing;
 
 pub use blocking::{SYNC_LOOP_CLOSE_TIMEOUT, SYNC_OPERATION_TIMEOUT, Sandbox};
+pub use compose::AsyncSandboxCompose;
 pub use error::{Error, ErrorKind, ImageProblem, Operation, PathProblem, Resource, Result, SandboxReason};
 pub use provider::{Capability, CapabilitySet, ExecSession, SandboxHandle, SandboxProvider};
 pub use sandbox::{

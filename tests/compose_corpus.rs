@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use gym_sandbox::compose::config::{self, Format};
-use gym_sandbox::compose::{ComposeLoader, LoadOptions, OutsidePaths, Source, Strictness};
+use gym_sandbox::compose::{ComposeLoader, LoadOptions, OutsidePaths, Plan, PlanOptions, Source, Strictness};
 use serde_json::Value;
 
 #[test]
@@ -64,6 +64,56 @@ fn every_case_gets_docker_composes_answer() {
         cases.len(),
         wrong.join("\n\n")
     );
+}
+
+/// The plan of every project that loads is made, or refused by name; nothing panics, and nothing is a mistake of ours.
+#[test]
+fn every_case_is_planned_or_refused_by_name() {
+    let Ok(folders) = std::env::var("COMPOSE_CORPUS") else {
+        eprintln!("SKIPPED: compose corpus: COMPOSE_CORPUS is not set");
+        return;
+    };
+    let mut cases = Vec::new();
+    for folder in folders.split(':').filter(|folder| !folder.is_empty()) {
+        find_cases(Path::new(folder), &mut cases);
+    }
+    let (mut planned, mut refused) = (0, BTreeMap::<String, usize>::new());
+    for case in &cases {
+        let text = std::fs::read_to_string(case.join("case.json")).expect("found before");
+        let description: Value = serde_json::from_str(&text).expect("case.json is JSON");
+        let options = options(case, &description).with_strictness(Strictness::Compatible);
+        let Ok(loaded) = ComposeLoader::new(options).load() else {
+            continue;
+        };
+        match Plan::new(&loaded.project, &PlanOptions::default()) {
+            Ok(plan) => {
+                let printed = config::plan(&plan, Format::Json);
+                assert!(printed.contains(&plan.project), "{}", case.display());
+                planned += 1;
+            }
+            Err(diagnostics) => {
+                let text = diagnostics.to_string();
+                assert!(
+                    !text.to_lowercase().contains("internal"),
+                    "{}: {text}",
+                    case.display()
+                );
+                for diagnostic in &diagnostics {
+                    assert!(
+                        !diagnostic.path.segments().is_empty(),
+                        "{}: {diagnostic}",
+                        case.display()
+                    );
+                    *refused.entry(diagnostic.message.clone()).or_default() += 1;
+                }
+            }
+        }
+    }
+    eprintln!(
+        "compose plan: {planned} of {} planned; refused: {refused:#?}",
+        cases.len()
+    );
+    assert!(planned > 0);
 }
 
 fn find_cases(folder: &Path, cases: &mut Vec<PathBuf>) {

@@ -1,14 +1,15 @@
 //! Runs every folder of compose-fixtures: adding a case is adding a folder.
 //!
 //! `ok/CASE` holds `expect.json`, what docker compose 2.40.3 prints for it with the folder written `$DIR`, and perhaps
-//! `expect.warnings`; `err/CASE` holds `expect.err`, the diagnostics one a line; `run/CASE` must load without a warning.
+//! `expect.warnings`; `err/CASE` holds `expect.err`, the diagnostics one a line; `run/CASE` must load without a warning,
+//! and holds `expect.plan.yaml` and what `tests/compose_run` expects of it; `refused/CASE` loads and is not planned.
 //! `case.json` names files, variables, profiles and the project; without it `compose.yaml` is loaded as project `t`.
 //! `COMPOSE_FIXTURES_WRITE=1` writes `expect.err` and `expect.warnings` anew; read the difference before keeping it.
 
 use std::path::{Path, PathBuf};
 
 use gym_sandbox::compose::config::{self, Format};
-use gym_sandbox::compose::{ComposeLoader, LoadOptions, Source, Strictness};
+use gym_sandbox::compose::{ComposeLoader, LoadOptions, Plan, PlanOptions, Source, Strictness};
 use serde_json::Value;
 
 fn cases(kind: &str) -> Vec<PathBuf> {
@@ -213,4 +214,49 @@ fn projects_to_run_load_without_a_warning() {
             loaded.warnings
         );
     }
+}
+
+/// `run/CASE` holds `expect.plan.yaml`, what it becomes on an engine.
+#[test]
+fn projects_that_run_are_planned_as_recorded() {
+    let mut problems = Vec::new();
+    for case in cases("run") {
+        let loaded = loader(&case).load().expect("run cases load");
+        match Plan::new(&loaded.project, &PlanOptions::default()) {
+            Ok(plan) => compare_text(
+                &case.join("expect.plan.yaml"),
+                &without_hashes(&portable(&config::plan(&plan, Format::Yaml), &case)),
+                &mut problems,
+            ),
+            Err(diagnostics) => problems.push(format!("{}: refused: {diagnostics}", case.display())),
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n\n"));
+}
+
+/// The hash of a service holds the folder it is in.
+fn without_hashes(text: &str) -> String {
+    let lines = text.lines().map(|line| match line.split_once("config-hash: ") {
+        Some((before, _)) => format!("{before}config-hash: HASH"),
+        None => line.to_owned(),
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// `refused/CASE` loads, and is refused before anything is made: `expect.err` says what, one a line.
+#[test]
+fn what_cannot_run_or_is_not_allowed_is_refused_by_name() {
+    let mut problems = Vec::new();
+    for case in cases("refused") {
+        let loaded = loader(&case).load().expect("refused cases load");
+        match Plan::new(&loaded.project, &PlanOptions::default()) {
+            Ok(_) => problems.push(format!("{}: planned", case.display())),
+            Err(diagnostics) => compare_text(
+                &case.join("expect.err"),
+                &portable(&diagnostics.to_string(), &case),
+                &mut problems,
+            ),
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n\n"));
 }

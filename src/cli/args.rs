@@ -2,12 +2,17 @@
 
 mod upkeep;
 
-use std::path::PathBuf;
+mod compose;
 
 use clap::{ArgAction, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use super::units::{ByteSize, TimeLimit, Transfer, parse_cpus};
 
+pub(super) use compose::{
+    ChoiceArgs, ComposeArgs, ComposeConfigArgs, ComposeDownArgs, ComposeExecArgs, ComposeLogsArgs,
+    ComposePlanArgs, ComposeRunArgs, ComposeUpArgs, ConfigFormatArg, HostPortsArg, ProjectArgs,
+    StrictnessArg,
+};
 pub(super) use upkeep::{FilterArgs, GcArgs, InspectArgs, PsArgs};
 
 /// Reads the arguments of the process.
@@ -91,7 +96,7 @@ pub(super) enum CommandArgs {
     Inspect(InspectArgs),
     /// Remove what dead processes and expired sandboxes have left
     Gc(GcArgs),
-    /// Read Compose files
+    /// Read Compose files and run their projects
     #[command(subcommand)]
     Compose(ComposeArgs),
     /// Say which engine is reached, how, and what it lacks
@@ -208,62 +213,6 @@ pub(super) struct PrefetchArgs {
     /// The images
     #[arg(value_name = "REF", required = true)]
     pub(super) images: Vec<String>,
-}
-
-#[derive(Debug, Subcommand)]
-pub(super) enum ComposeArgs {
-    /// Print the project as docker compose resolves it
-    Config(Box<ComposeConfigArgs>),
-}
-
-/// Which files make a project, and what they see.
-#[derive(Debug, clap::Args)]
-pub(super) struct ProjectArgs {
-    /// A Compose file, over those before it; `-` is standard input [default: compose.yaml here or above] [repeatable]
-    #[arg(short, long = "file", value_name = "FILE")]
-    pub(super) file: Vec<PathBuf>,
-    /// What relative paths are relative to [default: the folder of the first file]
-    #[arg(long, value_name = "DIR")]
-    pub(super) project_directory: Option<PathBuf>,
-    /// The project's name
-    #[arg(short, long, value_name = "NAME")]
-    pub(super) project_name: Option<String>,
-    /// A variable of the files; without a value that of this process [repeatable]
-    #[arg(long, value_name = "NAME[=VALUE]")]
-    pub(super) env: Vec<String>,
-    /// A file of variables, in place of `.env` [repeatable]
-    #[arg(long, value_name = "FILE")]
-    pub(super) env_file: Vec<PathBuf>,
-    /// Let the files see all variables of this process
-    #[arg(long)]
-    pub(super) env_from_process: bool,
-    /// An active profile; `*` is all of them [repeatable]
-    #[arg(long, value_name = "PROFILE")]
-    pub(super) profile: Vec<String>,
-    /// Let the files name others outside of the project's folders
-    #[arg(long)]
-    pub(super) allow_outside_paths: bool,
-    /// What becomes of input that docker compose reads as no author can have meant
-    #[arg(long, value_enum, default_value_t = StrictnessArg::Careful)]
-    pub(super) strictness: StrictnessArg,
-}
-
-#[derive(Debug, clap::Args)]
-pub(super) struct ComposeConfigArgs {
-    #[command(flatten)]
-    pub(super) project: ProjectArgs,
-    /// The form of the output [default: yaml]
-    #[arg(long, value_enum)]
-    pub(super) format: Option<ConfigFormatArg>,
-    /// Leave variables as they are written
-    #[arg(long)]
-    pub(super) no_interpolate: bool,
-    /// Print only the names of the services, one a line
-    #[arg(long, conflicts_with = "images")]
-    pub(super) services: bool,
-    /// Print only the images, one a line
-    #[arg(long)]
-    pub(super) images: bool,
 }
 
 /// What a sandbox should be.
@@ -393,24 +342,6 @@ pub(super) enum ExecPathArg {
     Engine,
     /// The resident agent
     Agent,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(super) enum StrictnessArg {
-    /// Refused where it would be lost, else a warning
-    Careful,
-    /// Read as docker compose does, with a warning
-    Compatible,
-    /// Refused
-    Strict,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(super) enum ConfigFormatArg {
-    /// YAML
-    Yaml,
-    /// JSON
-    Json,
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ mod connected;
 mod copy;
 mod local;
 mod program;
+mod project;
 mod sandbox;
 mod upkeep;
 
@@ -14,13 +15,18 @@ use gym_sandbox::docker::DockerConfig;
 use gym_sandbox::{Error, ExecOptions, Operation, Result, SandboxSpec};
 
 use super::args::{
-    self, Args, BenchArgs, CommandArgs, ComposeArgs, ExecArgs, GlobalArgs, ProviderArg, RunArgs,
+    self, Args, BenchArgs, CommandArgs, ComposeArgs, ComposeLogsArgs, ExecArgs, GlobalArgs, ProviderArg,
+    RunArgs,
 };
 use super::output::Format;
 use super::session::Afterwards;
 use super::units::Variable;
 
 pub(super) use compose::{ComposeConfigRequest, ConfigOutput};
+pub(super) use project::{
+    ComposeDownRequest, ComposeExecRequest, ComposeLookRequest, ComposePlanRequest, ComposeRunRequest,
+    ComposeUpRequest, ProjectRequest,
+};
 pub(super) use upkeep::{DetailRequest, ListRequest, Patience, SweepRequest};
 
 /// What is to be done.
@@ -52,6 +58,20 @@ pub(super) enum Action {
     Sweep(SweepRequest),
     /// Print a Compose project.
     ComposeConfig(Box<ComposeConfigRequest>),
+    /// Print what a Compose project becomes on an engine.
+    ComposePlan(Box<ComposePlanRequest>),
+    /// Start a Compose project.
+    ComposeUp(Box<ComposeUpRequest>),
+    /// Run a command in a Compose project of its own.
+    ComposeRun(Box<ComposeRunRequest>),
+    /// List the containers of a Compose project.
+    ComposePs(ComposeLookRequest),
+    /// Print the last lines of the services of a Compose project.
+    ComposeLogs(ComposeLookRequest),
+    /// Run a command in a Compose project that is there.
+    ComposeExec(Box<ComposeExecRequest>),
+    /// Take a Compose project down.
+    ComposeDown(ComposeDownRequest),
     /// Look at the engine.
     Doctor(DoctorRequest),
     /// Measure.
@@ -223,9 +243,7 @@ pub(super) fn resolve(args: Args) -> Result<Action> {
         CommandArgs::Ps(args) => Action::List(upkeep::list(args, config, format)),
         CommandArgs::Inspect(args) => Action::Detail(DetailRequest { config, id: args.id }),
         CommandArgs::Gc(args) => Action::Sweep(upkeep::sweep(args, config, format)),
-        CommandArgs::Compose(ComposeArgs::Config(args)) => {
-            Action::ComposeConfig(Box::new(compose::request(*args, format)?))
-        }
+        CommandArgs::Compose(args) => compose_action(args, config, format)?,
         CommandArgs::Completions(args) => Action::Completions(args::completions(&args)),
         CommandArgs::Doctor => Action::Doctor(DoctorRequest { config, format }),
         CommandArgs::Bench(BenchArgs {
@@ -244,6 +262,25 @@ pub(super) fn resolve(args: Args) -> Result<Action> {
             },
             format,
         }),
+    })
+}
+
+fn compose_action(args: ComposeArgs, config: DockerConfig, format: Format) -> Result<Action> {
+    Ok(match args {
+        ComposeArgs::Config(args) => Action::ComposeConfig(Box::new(compose::request(*args, format)?)),
+        ComposeArgs::Plan(args) => Action::ComposePlan(Box::new(project::plan(*args, format)?)),
+        ComposeArgs::Up(args) => Action::ComposeUp(Box::new(project::up(*args, config, format)?)),
+        ComposeArgs::Run(args) => Action::ComposeRun(Box::new(project::run(*args, config, format)?)),
+        ComposeArgs::Ps(name) => {
+            let args = ComposeLogsArgs {
+                name,
+                services: Vec::new(),
+            };
+            Action::ComposePs(project::look(args, config, format))
+        }
+        ComposeArgs::Logs(args) => Action::ComposeLogs(project::look(args, config, format)),
+        ComposeArgs::Exec(args) => Action::ComposeExec(Box::new(project::exec(*args, config, format))),
+        ComposeArgs::Down(args) => Action::ComposeDown(project::down(args, config, format)),
     })
 }
 

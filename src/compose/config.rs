@@ -2,8 +2,6 @@
 //!
 //! The only file of the loader that writes YAML.
 
-use std::collections::BTreeSet;
-
 use indexmap::IndexSet;
 use serde_json::Value as Json;
 
@@ -13,6 +11,7 @@ use super::load::ComposeLoader;
 use super::model::{Encode, Project, Style, encode_float};
 use super::node::{Node, Value};
 use super::options::Interpolation;
+use super::plan::{Plan, dependency_order};
 use super::scalar::{self, ScalarTag};
 
 /// An output form.
@@ -81,13 +80,8 @@ pub fn render(loader: &ComposeLoader, format: Format) -> Result<Rendered, Diagno
 /// All mistakes of all files, in file order.
 pub fn services(loader: &ComposeLoader) -> Result<Rendered, Diagnostics> {
     let outcome = loader.load()?;
-    let mut order = Vec::new();
-    let mut seen = BTreeSet::new();
-    for name in outcome.project.services.keys() {
-        visit(&outcome.project, name, &mut seen, &mut order);
-    }
     Ok(Rendered {
-        text: lines(order),
+        text: lines(dependency_order(&outcome.project)),
         warnings: outcome.warnings,
     })
 }
@@ -121,6 +115,37 @@ pub fn to_yaml(project: &Project) -> String {
     write(&printable(project).encode(Style::Yaml), Format::Yaml).replace('$', "$$")
 }
 
+/// Writes a plan, without what nobody asked for. Unlike a project it is no Compose file, so that `$` stays as it is.
+pub fn plan(plan: &Plan, format: Format) -> String {
+    let mut value = serde_json::to_value(plan).unwrap_or_default();
+    prune(&mut value);
+    write(&value, format)
+}
+
+/// Takes out what stands for "not asked for", but for the values of variables, which may be empty or taken away.
+fn prune(value: &mut Json) {
+    let is_nothing = |value: &Json| match value {
+        Json::Null | Json::Bool(false) => true,
+        Json::Array(items) => items.is_empty(),
+        Json::Object(map) => map.is_empty(),
+        _ => false,
+    };
+    match value {
+        Json::Object(map) => {
+            // An empty command is not the same as none.
+            let keeps = |key: &str| matches!(key, "entrypoint" | "command");
+            for (key, value) in map.iter_mut() {
+                if key != "environment" && key != "args" {
+                    prune(value);
+                }
+            }
+            map.retain(|key, value| !is_nothing(value) || keeps(key) && value.is_array());
+        }
+        Json::Array(items) => items.iter_mut().for_each(prune),
+        _ => {}
+    }
+}
+
 /// Leaves out what no active service uses, and the files that are folded in already.
 fn printable(project: &Project) -> Project {
     let mut project = project.without_unused();
@@ -129,17 +154,6 @@ fn printable(project: &Project) -> Project {
         service.label_files.clear();
     }
     project
-}
-
-fn visit(project: &Project, name: &str, seen: &mut BTreeSet<String>, order: &mut Vec<String>) {
-    // The loader refused cycles; the set is for projects that were changed since.
-    if !project.services.contains_key(name) || !seen.insert(name.to_owned()) {
-        return;
-    }
-    for dependency in project.services[name].depends_on.keys() {
-        visit(project, dependency, seen, order);
-    }
-    order.push(name.to_owned());
 }
 
 fn lines(items: Vec<String>) -> String {

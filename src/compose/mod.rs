@@ -17,10 +17,12 @@
 //! | the typed project | `model/` |
 //! | active services, references | `profile.rs`, `consistency.rs`, `envfile.rs` |
 //! | `compose config` | [`config`] |
+//! | what it becomes on an engine | [`plan`] |
 //!
 //! Every stage reports all it finds, as [`Diagnostics`] with file, line, column and path. What docker compose does
 //! silently and an author cannot have meant is diagnosed too: see [`Strictness`].
 
+mod adapter;
 mod canonical;
 pub mod config;
 mod consistency;
@@ -42,7 +44,9 @@ mod options;
 mod path;
 mod paths;
 mod pathtext;
+pub mod plan;
 mod profile;
+mod run;
 mod scalar;
 mod schema;
 mod shellwords;
@@ -55,11 +59,17 @@ mod unicity;
 mod units;
 mod yaml;
 
+pub use adapter::{
+    AsyncSandboxCompose, DEFAULT_START_TIMEOUT, ProjectName, ProjectService, compose_down, compose_service,
+    compose_services,
+};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity, render};
 pub use load::{ComposeLoader, Loaded};
 pub use model::{Project, Service};
 pub use options::{Interpolation, LoadOptions};
 pub use path::{Segment, YamlPath};
+pub use plan::{ContainerNames, HostPorts, ImageNames, Plan, PlanOptions, ProjectLifetime, VolumeSource};
+pub use run::{ComposeEvent, DownOptions, ProgressCallback, ServiceProgress, VolumeFate};
 pub use source::{DiskFiles, FileKind, LARGEST_FILE_BYTES, MemoryFiles, OutsidePaths, ProjectFiles, Source};
 pub use trap::Strictness;
 pub use units::ComposeDuration;

@@ -64,6 +64,11 @@ pub fn of(path: &YamlPath) -> Option<&'static KeySupport> {
         .find_map(|length| KEYS.iter().find(|key| fits(key.path, &segments[..length])))
 }
 
+/// Finds the row of a path itself.
+pub(crate) fn exactly(path: &YamlPath) -> Option<&'static KeySupport> {
+    KEYS.iter().find(|key| fits(key.path, path.segments()))
+}
+
 fn fits(pattern: &str, segments: &[Segment]) -> bool {
     let mut parts = pattern.split('.');
     let all = segments.iter().all(|segment| {

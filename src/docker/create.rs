@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bollard::errors::Error as BollardError;
-use bollard::models::ContainerCreateResponse;
+use bollard::models::{ContainerCreateBody, ContainerCreateResponse};
 use bollard::query_parameters::{CreateContainerOptionsBuilder, StartContainerOptions};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -25,7 +25,7 @@ use super::{DockerProvider, DockerRaw, PROVIDER, new_sandbox_id};
 type CreateCall = JoinHandle<Result<ContainerCreateResponse, BollardError>>;
 
 /// How long one create call may take beyond pulling: the engine is slow only under many creates at once.
-const CREATE_CALL: Duration = Duration::from_secs(300);
+pub(super) const CREATE_CALL: Duration = Duration::from_secs(300);
 
 /// How long the error of a failed create is held back for the removal of what it made.
 const UNDO: Duration = Duration::from_secs(10);
@@ -48,11 +48,7 @@ impl DockerProvider {
         let keeper = self.keeper().await?;
         // The name is fixed before the call, so that a lost answer can still be cleaned up (contract D17).
         let id = new_sandbox_id()?;
-        let mut guard = CreateGuard {
-            provider: self.clone(),
-            id: id.clone(),
-            made: Made::Nothing,
-        };
+        let mut guard = CreateGuard::new(self, id.clone());
         // Before anything is made: whoever sees the container sees a living owner, too.
         if request.options.keep == Keep::No {
             keeper.hold(id.as_str());
@@ -170,12 +166,22 @@ impl DockerProvider {
         request: &CreateRequest,
         plan: &Plan,
     ) -> Result<Result<ContainerCreateResponse, EngineFailure>> {
+        let platform = request.options.platform.as_deref();
+        self.call_create(guard, platform, plan.body(request)).await
+    }
+
+    /// Makes the call for a container of that guard's name. An engine that refused is the inner error.
+    pub(super) async fn call_create(
+        &self,
+        guard: &mut CreateGuard,
+        platform: Option<&str>,
+        body: ContainerCreateBody,
+    ) -> Result<Result<ContainerCreateResponse, EngineFailure>> {
         let client = self.engine().await?.client.clone();
         let options = CreateContainerOptionsBuilder::new()
             .name(guard.id.as_str())
-            .platform(request.options.platform.as_deref().unwrap_or_default())
+            .platform(platform.unwrap_or_default())
             .build();
-        let body = plan.body(request);
         let call = tokio::spawn(async move { client.create_container(Some(options), body).await });
         guard.made = Made::Calling(call);
         let Made::Calling(call) = &mut guard.made else {
@@ -297,15 +303,29 @@ enum Made {
 
 /// Removes what a create has made, unless it was handed out. Dropped in the middle of anything it hands the removal to
 /// the clean-up thread.
-struct CreateGuard {
+pub(super) struct CreateGuard {
     provider: DockerProvider,
     id: SandboxId,
     made: Made,
 }
 
 impl CreateGuard {
+    /// Guards a container of that name, of which nothing is made yet.
+    pub(super) fn new(provider: &DockerProvider, id: SandboxId) -> Self {
+        Self {
+            provider: provider.clone(),
+            id,
+            made: Made::Nothing,
+        }
+    }
+
+    /// What was made is somebody else's now.
+    pub(super) fn disarm(mut self) {
+        self.made = Made::HandedOut;
+    }
+
     /// Removes what was made, and attaches to the error what kept it from that.
-    async fn undo(mut self, error: Error) -> Error {
+    pub(super) async fn undo(mut self, error: Error) -> Error {
         // What may still be in the making is not there to be removed yet, and the error is not held back for it.
         if !matches!(self.made, Made::Container) {
             return error;

@@ -11,6 +11,7 @@ mod config;
 mod connect;
 mod connectable;
 mod container;
+mod containers;
 mod create;
 mod doctor;
 mod endpoint;
@@ -52,6 +53,9 @@ use crate::provider::{
     LogsProvider, NetworkProvider, PauseProvider, PortForwardingProvider, Reaper,
     RuntimeRequirementsProvider, SandboxHandle, SandboxProvider, ServicesProvider, SnapshotProvider,
     SpawnProvider, StatsProvider, SweepProvider,
+    ConnectableProvider, ContainersProvider, EndpointProvider, FilesProvider, ImageProvider, InspectProvider,
+    ListProvider, PauseProvider, Reaper, SandboxHandle, SandboxProvider, SnapshotProvider, SpawnProvider,
+    SweepProvider,
 };
 use crate::spec::{
     ExecOptions, ExecPath, ExecResult, Mapping, SandboxDetail, SandboxEndpoint, SandboxId, SandboxSpec,
@@ -305,6 +309,10 @@ impl SandboxProvider for DockerProvider {
     }
 
     fn as_pause(&self) -> Option<&dyn PauseProvider> {
+        Some(self)
+    }
+
+    fn as_containers(&self) -> Option<&dyn ContainersProvider> {
         Some(self)
     }
 

@@ -68,6 +68,10 @@ pub enum Operation {
     Stop,
     /// Reading a Compose project.
     Compose,
+    /// Starting a Compose project.
+    ComposeUp,
+    /// Taking a Compose project down.
+    ComposeDown,
 }
 
 impl fmt::Display for Operation {
@@ -104,6 +108,8 @@ impl fmt::Display for Operation {
             Self::Close => "remove sandbox",
             Self::Stop => "stop sandbox",
             Self::Compose => "read compose project",
+            Self::ComposeUp => "start compose project",
+            Self::ComposeDown => "stop compose project",
         })
     }
 }

@@ -23,6 +23,8 @@ pub enum Capability {
     Inspect,
     /// [`FilesProvider`](super::FilesProvider).
     Files,
+    /// [`ContainersProvider`](super::ContainersProvider).
+    Containers,
     /// [`ImageProvider`](super::ImageProvider).
     Images,
     /// [`SnapshotProvider`](super::SnapshotProvider).
@@ -61,6 +63,7 @@ impl Capability {
             Self::Endpoint => "endpoints",
             Self::Inspect => "details of a sandbox",
             Self::Files => "directories",
+            Self::Containers => "containers, networks and volumes",
             Self::Images => "images",
             Self::Snapshot => "snapshots",
             Self::Pause => "pausing",
@@ -95,6 +98,7 @@ pub fn capabilities(provider: &dyn SandboxProvider) -> CapabilitySet {
         provider.as_endpoint().map(|_| Capability::Endpoint),
         provider.as_inspect().map(|_| Capability::Inspect),
         provider.as_files().map(|_| Capability::Files),
+        provider.as_containers().map(|_| Capability::Containers),
         provider.as_images().map(|_| Capability::Images),
         provider.as_snapshot().map(|_| Capability::Snapshot),
         provider.as_pause().map(|_| Capability::Pause),

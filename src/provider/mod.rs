@@ -6,6 +6,7 @@ mod capabilities;
 mod check;
 mod config;
 mod connectable;
+mod containers;
 mod files;
 mod forward;
 mod handle;
@@ -35,6 +36,7 @@ pub use capabilities::{
 pub use check::check_provider_options;
 pub use config::{ConfigBlock, config_from_yaml};
 pub use connectable::{ConnectableProvider, ForeignSandboxes};
+pub use containers::{ContainerEvents, ContainersProvider};
 pub use files::FilesProvider;
 pub use forward::{PortConnection, PortForwardingProvider};
 pub use handle::SandboxHandle;
@@ -173,6 +175,11 @@ pub trait SandboxProvider: fmt::Debug + Send + Sync + 'static {
 
     /// Files and directories beyond one file, if the provider has that.
     fn as_files(&self) -> Option<&dyn FilesProvider> {
+        None
+    }
+
+    /// Containers, networks and volumes, if the provider has that.
+    fn as_containers(&self) -> Option<&dyn ContainersProvider> {
         None
     }
 

@@ -12,6 +12,7 @@ use crate::spec::{
     SandboxEndpoint, SandboxSpec, SandboxStatus, TransferProgress, UploadOptions, UploadSource,
 };
 
+mod containers;
 mod images;
 mod pty;
 mod upkeep;
@@ -21,6 +22,9 @@ use super::{
     ListProvider, LogsProvider, NetworkProvider, PauseProvider, PortForwardingProvider,
     RuntimeRequirementsProvider, SandboxHandle, SandboxProvider, ServicesProvider, SnapshotProvider,
     SpawnProvider, StatsProvider, SweepProvider,
+    ConnectableProvider, ContainersProvider, EndpointProvider, ExecSession, FilesProvider, ImageProvider,
+    InspectProvider, ListProvider, PauseProvider, SandboxHandle, SandboxProvider, SnapshotProvider,
+    SpawnProvider, SweepProvider,
 };
 
 use super::{PtyAttachProvider, PtyProvider};
@@ -176,6 +180,12 @@ impl SandboxProvider for Traced {
 
     fn as_files(&self) -> Option<&dyn FilesProvider> {
         self.inner.as_files().map(|_| self as &dyn FilesProvider)
+    }
+
+    fn as_containers(&self) -> Option<&dyn ContainersProvider> {
+        self.inner
+            .as_containers()
+            .map(|_| self as &dyn ContainersProvider)
     }
 
     fn as_images(&self) -> Option<&dyn ImageProvider> {

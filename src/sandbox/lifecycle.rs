@@ -51,6 +51,15 @@ pub(super) struct Started {
 }
 
 impl Started {
+    pub(super) fn new(handle: SandboxHandle, workdir: Option<String>) -> Self {
+        Self {
+            handle,
+            workdir,
+            ready_timeout: None,
+            spec: None,
+        }
+    }
+
     pub(super) fn workdir(&self) -> Option<&str> {
         self.workdir.as_deref()
     }

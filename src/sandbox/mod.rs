@@ -12,6 +12,7 @@ mod pty;
 mod scope;
 mod services;
 mod setup;
+mod service;
 
 use std::fmt;
 use std::sync::atomic::AtomicBool;

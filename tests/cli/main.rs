@@ -8,6 +8,7 @@
 
 mod bench;
 mod compose_config;
+mod compose_project;
 mod connected;
 mod cp;
 mod doctor;

@@ -8,6 +8,8 @@ use gym_sandbox::provider::{
     ConnectableProvider, EndpointProvider, FilesProvider, ImageProvider, InspectProvider, ListProvider,
     LogsProvider, NetworkProvider, PauseProvider, PortForwardingProvider, RuntimeRequirementsProvider,
     ServicesProvider, SnapshotProvider, SpawnProvider, StatsProvider, SweepProvider,
+    ConnectableProvider, ContainersProvider, EndpointProvider, FilesProvider, ImageProvider, InspectProvider,
+    ListProvider, PauseProvider, SnapshotProvider, SpawnProvider, SweepProvider,
 };
 use gym_sandbox::provider::{PtyAttachProvider, PtyProvider};
 use gym_sandbox::{
@@ -101,6 +103,10 @@ impl SandboxProvider for Broken {
 
     fn as_sweep(&self) -> Option<&dyn SweepProvider> {
         self.inner.as_sweep()
+    }
+
+    fn as_containers(&self) -> Option<&dyn ContainersProvider> {
+        self.inner.as_containers()
     }
 
     fn as_images(&self) -> Option<&dyn ImageProvider> {

@@ -56,7 +56,10 @@ pub(in crate::cli) fn run(request: ComposeConfigRequest) -> Result<u8> {
 }
 
 /// Adds the files, reading standard input where one is `-`; returns its text, too.
-fn with_files(mut options: LoadOptions, files: Vec<PathBuf>) -> Result<(LoadOptions, Option<String>)> {
+pub(super) fn with_files(
+    mut options: LoadOptions,
+    files: Vec<PathBuf>,
+) -> Result<(LoadOptions, Option<String>)> {
     let mut input = None;
     for file in files {
         options = if file.as_os_str() == "-" {

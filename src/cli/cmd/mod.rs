@@ -3,6 +3,8 @@
 pub(super) mod bench;
 pub(super) mod completions;
 pub(super) mod compose_config;
+pub(super) mod compose_look;
+pub(super) mod compose_up;
 pub(super) mod cp;
 pub(super) mod create;
 pub(super) mod doctor;

@@ -53,7 +53,7 @@ pub(super) fn request(args: ComposeConfigArgs, format: Format) -> Result<Compose
 }
 
 /// How a project is loaded, and its files.
-fn project(args: ProjectArgs) -> Result<(LoadOptions, Vec<PathBuf>)> {
+pub(super) fn project(args: ProjectArgs) -> Result<(LoadOptions, Vec<PathBuf>)> {
     let mut options = LoadOptions::new().with_strictness(match args.strictness {
         StrictnessArg::Careful => Strictness::Careful,
         StrictnessArg::Compatible => Strictness::Compatible,

@@ -230,6 +230,11 @@ impl Encode for CommandLine {
 pub struct SecretValue(String);
 
 impl SecretValue {
+    /// Wraps a text.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
     /// Returns the text.
     pub fn expose(&self) -> &str {
         &self.0

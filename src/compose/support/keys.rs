@@ -22,7 +22,7 @@ pub static KEYS: &[KeySupport] = &[
     key(
         "networks.*.driver",
         UnderPolicy,
-        "`bridge` runs, other drivers need the policy",
+        "`bridge` and `overlay` run, other drivers need the policy",
     ),
     key("networks.*.external", Run, "must exist"),
     key("volumes", Run, ""),
@@ -47,7 +47,11 @@ pub static KEYS: &[KeySupport] = &[
     key("configs.*.external", Refused, "there is no config store"),
     key("configs.*.template_driver", Refused, "swarm only"),
     key("configs.*.labels", Ignored, "a config is no object of the engine"),
-    key("services.*.annotations", Run, "API 1.43"),
+    key(
+        "services.*.annotations",
+        UnderPolicy,
+        "some change how the runtime isolates; API 1.43",
+    ),
     key("services.*.attach", Ignored, "output is not followed by service"),
     key("services.*.blkio_config", Run, ""),
     key(
@@ -80,7 +84,7 @@ pub static KEYS: &[KeySupport] = &[
     key(
         "services.*.cap_add",
         UnderPolicy,
-        "gives the container power over the host",
+        "those that engines give by default run, others need the policy",
     ),
     key("services.*.cap_drop", Run, ""),
     key(
@@ -130,7 +134,7 @@ pub static KEYS: &[KeySupport] = &[
     key(
         "services.*.deploy.resources.reservations.devices",
         UnderPolicy,
-        "gives devices of the host",
+        "graphics cards run, other drivers need the policy",
     ),
     key(
         "services.*.deploy.resources.reservations.generic_resources",
@@ -176,7 +180,7 @@ pub static KEYS: &[KeySupport] = &[
         "links to containers outside of the project",
     ),
     key("services.*.extra_hosts", Run, ""),
-    key("services.*.gpus", UnderPolicy, "gives devices of the host"),
+    key("services.*.gpus", Run, "of the engine's graphics drivers"),
     key("services.*.group_add", Run, ""),
     key("services.*.healthcheck", Run, ""),
     key("services.*.healthcheck.start_interval", Run, "API 1.44"),
@@ -194,10 +198,10 @@ pub static KEYS: &[KeySupport] = &[
     key("services.*.links", Run, ""),
     key(
         "services.*.logging",
-        Run,
-        "`json-file`, `local`, `journald` and `none`; others are ignored",
+        UnderPolicy,
+        "`json-file`, `local` and `none` run, others need the policy",
     ),
-    key("services.*.mac_address", Run, ""),
+    key("services.*.mac_address", Run, "API 1.44"),
     key("services.*.mem_limit", Run, ""),
     key("services.*.mem_reservation", Run, ""),
     key("services.*.mem_swappiness", Run, ""),
@@ -211,8 +215,16 @@ pub static KEYS: &[KeySupport] = &[
     key("services.*.networks", Run, ""),
     key("services.*.networks.*.gw_priority", Run, "API 1.48"),
     key("services.*.networks.*.interface_name", Run, "API 1.49"),
-    key("services.*.oom_kill_disable", Run, ""),
-    key("services.*.oom_score_adj", Run, ""),
+    key(
+        "services.*.oom_kill_disable",
+        UnderPolicy,
+        "other processes of the host would be killed instead",
+    ),
+    key(
+        "services.*.oom_score_adj",
+        UnderPolicy,
+        "a negative score protects it at the cost of others",
+    ),
     key(
         "services.*.pid",
         UnderPolicy,
@@ -246,21 +258,25 @@ pub static KEYS: &[KeySupport] = &[
     key(
         "services.*.runtime",
         UnderPolicy,
-        "chooses what runs containers on the host",
+        "`runc`, `crun`, `youki`, `runsc` and `kata` run, others need the policy",
     ),
     key("services.*.scale", Run, ""),
     key("services.*.secrets", Run, ""),
     key(
         "services.*.security_opt",
         UnderPolicy,
-        "can loosen what holds the container",
+        "`no-new-privileges` runs, others need the policy",
     ),
     key("services.*.shm_size", Run, ""),
     key("services.*.stdin_open", Run, ""),
     key("services.*.stop_grace_period", Run, "whole seconds"),
     key("services.*.stop_signal", Run, ""),
     key("services.*.storage_opt", Run, ""),
-    key("services.*.sysctls", Run, ""),
+    key(
+        "services.*.sysctls",
+        UnderPolicy,
+        "those of its own namespaces run, others need the policy",
+    ),
     key("services.*.tmpfs", Run, ""),
     key("services.*.tty", Run, ""),
     key("services.*.ulimits", Run, ""),

@@ -18,6 +18,9 @@ use crate::provider::{
     ListProvider, LogsProvider, NetworkProvider, PauseProvider, PortForwardingProvider,
     RuntimeRequirementsProvider, SandboxHandle, SandboxProvider, ServicesProvider, SnapshotProvider,
     SpawnProvider, StatsProvider, SweepProvider,
+    ConnectableProvider, ContainersProvider, EndpointProvider, ExecSession, FilesProvider, ImageProvider,
+    InspectProvider, ListProvider, PauseProvider, SandboxHandle, SandboxProvider, SnapshotProvider,
+    SpawnProvider, SweepProvider,
 };
 use crate::spec::{
     DownloadOptions, DownloadTarget, FileEntry, FileStat, RemoveMode, TransferProgress, UploadOptions,
@@ -27,6 +30,7 @@ use crate::spec::{
     ExecOptions, ExecPath, ExecResult, SandboxDetail, SandboxEndpoint, SandboxId, SandboxSpec, SandboxStatus,
 };
 
+mod containers;
 mod images;
 
 pub(crate) const NAME: &str = "scripted";
@@ -41,6 +45,7 @@ pub(crate) enum Call {
     /// One of the calls about files that copies nothing, and its path.
     Files(&'static str, String),
     /// One of the calls about images, and what it names.
+    Containers(&'static str, String),
     Images(&'static str, String),
     /// One of the calls about snapshots, and what it names.
     Snapshot(&'static str, String),
@@ -264,6 +269,10 @@ impl SandboxProvider for Scripted {
 
     fn as_files(&self) -> Option<&dyn FilesProvider> {
         (self.capabilities == Capabilities::All).then_some(self as &dyn FilesProvider)
+    }
+
+    fn as_containers(&self) -> Option<&dyn ContainersProvider> {
+        (self.capabilities == Capabilities::All).then_some(self as &dyn ContainersProvider)
     }
 
     fn as_images(&self) -> Option<&dyn ImageProvider> {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use crate::error::{ErrorKind, Operation};
 use crate::provider::{SandboxHandle, SandboxProvider, Traced};
+use crate::spec::container::{ContainerSpec, NetworkSpec, VolumeSpec};
 use crate::spec::{
-    BuildSpec, DownloadOptions, DownloadTarget, ExecOptions, PrefetchOptions, PullOptions, RemoveMode,
+    BuildSpec, DownloadOptions, DownloadTarget, ExecOptions, Ports, PrefetchOptions, PullOptions, RemoveMode,
     SandboxFilter, SandboxId, SandboxSpec, SandboxStatus, SnapshotOptions, SweepOptions, UploadOptions,
     UploadSource,
 };
@@ -40,6 +41,56 @@ async fn images_and_snapshots(outer: &Traced, handle: &SandboxHandle) {
         .unwrap();
     snapshots.list_snapshots().await.unwrap();
     assert!(snapshots.delete_snapshot("s").await.unwrap());
+}
+
+#[tokio::test]
+async fn every_call_about_containers_reaches_the_inner_provider_once() {
+    let (inner, outer) = pair();
+    let containers = outer.as_containers().unwrap();
+    let mut spec = ContainerSpec::new("image");
+    spec.name = Some("c".to_owned());
+    let labels = std::collections::BTreeMap::new();
+    assert_eq!(containers.create_container(&spec).await.unwrap(), "c");
+    containers.start_container("c").await.unwrap();
+    containers.stop_container("c", None).await.unwrap();
+    containers.kill_container("c", None).await.unwrap();
+    containers.remove_container("c").await.unwrap();
+    assert_eq!(containers.inspect_container("c").await.unwrap(), None);
+    assert!(containers.last_log_lines("c").await.is_empty());
+    assert!(containers.list_containers(&labels).await.unwrap().is_empty());
+    drop(containers.container_events(&labels).await.unwrap());
+    let handle = containers.container_handle("c", &Ports::default()).await.unwrap();
+    assert_eq!(handle.sandbox_id().as_str(), "c");
+    containers.create_network(&NetworkSpec::new("n")).await.unwrap();
+    assert!(containers.find_networks("n").await.unwrap().is_empty());
+    assert!(containers.list_networks(&labels).await.unwrap().is_empty());
+    containers.remove_network("n").await.unwrap();
+    containers.create_volume(&VolumeSpec::new("v")).await.unwrap();
+    assert_eq!(containers.find_volume("v").await.unwrap(), None);
+    assert!(containers.list_volumes(&labels).await.unwrap().is_empty());
+    containers.remove_volume("v").await.unwrap();
+    let calls = [
+        ("create container", "c"),
+        ("start container", "c"),
+        ("stop container", "c"),
+        ("kill container", "c"),
+        ("remove container", "c"),
+        ("inspect container", "c"),
+        ("log lines", "c"),
+        ("list containers", ""),
+        ("events", ""),
+        ("handle", "c"),
+        ("create network", "n"),
+        ("find networks", "n"),
+        ("list networks", ""),
+        ("remove network", "n"),
+        ("create volume", "v"),
+        ("find volume", "v"),
+        ("list volumes", ""),
+        ("remove volume", "v"),
+    ];
+    let expected = calls.map(|(what, object)| Call::Containers(what, object.to_owned()));
+    assert_eq!(inner.calls(), expected);
 }
 
 #[tokio::test]

@@ -8,11 +8,13 @@ mod health;
 mod limits;
 mod mount;
 mod network;
+mod state;
 
 pub use health::{HealthTest, HealthcheckSpec};
 pub use limits::{BlockIo, BlockRate, BlockWeight, DeviceRequest, DeviceSpec, LimitSpec, UlimitSpec};
 pub use mount::{MountKind, MountSpec, VolumeSpec};
 pub use network::{EndpointSpec, IpPool, NetworkAttachment, NetworkSpec, Protocol, PublishedPort};
+pub use state::{ContainerChange, ContainerDetail, ContainerEvent, SharedObject};
 
 use std::collections::BTreeMap;
 use std::fmt;

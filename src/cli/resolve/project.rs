@@ -1,0 +1,209 @@
+//! Which Compose project is planned, started, looked at or taken down.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use gym_sandbox::compose::{
+    ContainerNames, DownOptions, HostPorts, LoadOptions, PlanOptions, ProjectLifetime, ProjectName,
+    VolumeFate, config,
+};
+use gym_sandbox::docker::DockerConfig;
+use gym_sandbox::{Error, Operation, Result};
+
+use super::super::args::{
+    ChoiceArgs, ComposeDownArgs, ComposeExecArgs, ComposeLogsArgs, ComposePlanArgs, ComposeRunArgs,
+    ComposeUpArgs, ConfigFormatArg, HostPortsArg, ProjectArgs,
+};
+use super::super::output::Format;
+use super::super::units::TimeLimit;
+use super::{ProgramRequest, compose, program};
+
+/// A project: how it is loaded and planned.
+#[derive(Debug)]
+pub(in crate::cli) struct ProjectRequest {
+    /// How it is loaded, without its files.
+    pub(in crate::cli) load: LoadOptions,
+    /// Its files; `-` is standard input.
+    pub(in crate::cli) files: Vec<PathBuf>,
+    pub(in crate::cli) plan: PlanOptions,
+}
+
+/// A plan to print.
+#[derive(Debug)]
+pub(in crate::cli) struct ComposePlanRequest {
+    pub(in crate::cli) project: ProjectRequest,
+    pub(in crate::cli) form: config::Format,
+}
+
+/// A project to start.
+#[derive(Debug)]
+pub(in crate::cli) struct ComposeUpRequest {
+    pub(in crate::cli) config: DockerConfig,
+    pub(in crate::cli) project: ProjectRequest,
+    pub(in crate::cli) name: ProjectName,
+    pub(in crate::cli) lifetime: ProjectLifetime,
+    pub(in crate::cli) timeout: Option<Duration>,
+    pub(in crate::cli) format: Format,
+}
+
+/// A project to start, and a command to run in it.
+#[derive(Debug)]
+pub(in crate::cli) struct ComposeRunRequest {
+    pub(in crate::cli) up: ComposeUpRequest,
+    pub(in crate::cli) service: String,
+    pub(in crate::cli) program: ProgramRequest,
+}
+
+/// A look at a project.
+#[derive(Debug)]
+pub(in crate::cli) struct ComposeLookRequest {
+    pub(in crate::cli) config: DockerConfig,
+    pub(in crate::cli) name: String,
+    /// The services; none stands for all.
+    pub(in crate::cli) services: Vec<String>,
+    pub(in crate::cli) format: Format,
+}
+
+/// A command in a service of a project.
+#[derive(Debug)]
+pub(in crate::cli) struct ComposeExecRequest {
+    pub(in crate::cli) config: DockerConfig,
+    pub(in crate::cli) name: String,
+    pub(in crate::cli) service: String,
+    pub(in crate::cli) program: ProgramRequest,
+    pub(in crate::cli) format: Format,
+}
+
+/// A project to take down.
+#[derive(Debug)]
+pub(in crate::cli) struct ComposeDownRequest {
+    pub(in crate::cli) config: DockerConfig,
+    pub(in crate::cli) name: String,
+    pub(in crate::cli) options: DownOptions,
+    pub(in crate::cli) format: Format,
+}
+
+fn project(args: ProjectArgs, choices: ChoiceArgs) -> Result<ProjectRequest> {
+    let (load, files) = compose::project(args)?;
+    let mut plan = PlanOptions::default();
+    plan.host_ports = match choices.host_ports {
+        HostPortsArg::Ephemeral => HostPorts::Ephemeral,
+        HostPortsArg::AsWritten => HostPorts::AsWritten,
+        HostPortsArg::Unpublished => HostPorts::Unpublished,
+    };
+    if choices.literal_container_names {
+        plan.container_names = ContainerNames::Literal;
+    }
+    for entry in choices.image {
+        let (service, image) = entry.split_once('=').ok_or_else(|| {
+            Error::invalid(
+                Operation::Configure,
+                format!("--image {entry}: it is SERVICE=REF"),
+            )
+        })?;
+        plan.images.insert(service.to_owned(), image.to_owned());
+    }
+    Ok(ProjectRequest { load, files, plan })
+}
+
+pub(super) fn plan(args: ComposePlanArgs, format: Format) -> Result<ComposePlanRequest> {
+    let form = match (args.format, format) {
+        (Some(ConfigFormatArg::Json), _) | (None, Format::Json) => config::Format::Json,
+        (Some(ConfigFormatArg::Yaml), _) | (None, Format::Text) => config::Format::Yaml,
+    };
+    Ok(ComposePlanRequest {
+        project: project(args.project, args.choices)?,
+        form,
+    })
+}
+
+fn limit(timeout: Option<TimeLimit>) -> Result<Option<Duration>> {
+    match timeout {
+        None => Ok(None),
+        Some(TimeLimit::After(limit)) if !limit.is_zero() => Ok(Some(limit)),
+        Some(TimeLimit::After(_)) => Err(Error::invalid(
+            Operation::Configure,
+            "--wait-timeout must be over 0",
+        )),
+        // As good as none, and a clock can still say it.
+        Some(TimeLimit::Never) => Ok(Some(Duration::from_secs(10 * 365 * 86_400))),
+    }
+}
+
+pub(super) fn up(args: ComposeUpArgs, config: DockerConfig, format: Format) -> Result<ComposeUpRequest> {
+    let project = project(args.project, args.choices)?;
+    Ok(ComposeUpRequest {
+        config,
+        name: named(&project).unwrap_or(ProjectName::OfFiles),
+        project,
+        lifetime: if args.detach {
+            ProjectLifetime::UntilDown
+        } else {
+            ProjectLifetime::Process
+        },
+        timeout: limit(args.wait_timeout)?,
+        format,
+    })
+}
+
+fn named(project: &ProjectRequest) -> Option<ProjectName> {
+    project.load.project_name.clone().map(ProjectName::Given)
+}
+
+pub(super) fn run(
+    args: ComposeRunArgs,
+    mut config: DockerConfig,
+    format: Format,
+) -> Result<ComposeRunRequest> {
+    config.exec.exec_path = program::exec_path(&args.program);
+    let project = project(args.project, args.choices)?;
+    Ok(ComposeRunRequest {
+        up: ComposeUpRequest {
+            config,
+            // Nobody needs its name, and copies run side by side.
+            name: named(&project).unwrap_or(ProjectName::Unique),
+            project,
+            lifetime: ProjectLifetime::Process,
+            timeout: limit(args.wait_timeout)?,
+            format,
+        },
+        service: args.service,
+        program: program::request(args.program),
+    })
+}
+
+pub(super) fn look(args: ComposeLogsArgs, config: DockerConfig, format: Format) -> ComposeLookRequest {
+    ComposeLookRequest {
+        config,
+        name: args.name.project_name,
+        services: args.services,
+        format,
+    }
+}
+
+pub(super) fn exec(args: ComposeExecArgs, mut config: DockerConfig, format: Format) -> ComposeExecRequest {
+    config.exec.exec_path = program::exec_path(&args.program);
+    ComposeExecRequest {
+        config,
+        name: args.name.project_name,
+        service: args.service,
+        program: program::request(args.program),
+        format,
+    }
+}
+
+pub(super) fn down(args: ComposeDownArgs, config: DockerConfig, format: Format) -> ComposeDownRequest {
+    let mut options = DownOptions::default();
+    if let Some(TimeLimit::After(grace)) = args.grace {
+        options = options.with_grace(grace);
+    }
+    if args.keep_volumes {
+        options = options.with_volumes(VolumeFate::Keep);
+    }
+    ComposeDownRequest {
+        config,
+        name: args.name.project_name,
+        options,
+        format,
+    }
+}

@@ -1,0 +1,262 @@
+//! Start and stop of a project, and what a cancelled or dropped one leaves to the clean-up thread.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::compose::plan::ProjectLifetime;
+use crate::compose::run::{Crew, DownOptions, StartOptions, remove_in_background};
+use crate::error::{Error, ErrorKind, Operation, Result};
+use crate::sandbox::AsyncSandbox;
+
+use super::AsyncSandboxCompose;
+
+/// How long `stop` waits for clean-up that a cancelled call left.
+const BACKGROUND_CLEANUP: Duration = Duration::from_secs(90);
+
+pub(super) enum State {
+    New,
+    Starting,
+    Started(Arc<Running>),
+    /// `stop` was called and not everything could be removed; `stop` may be called again.
+    Stopping(Arc<Running>),
+    Stopped,
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::New => "New",
+            Self::Starting => "Starting",
+            Self::Started(_) => "Started",
+            Self::Stopping(_) => "Stopping",
+            Self::Stopped => "Stopped",
+        })
+    }
+}
+
+/// A started project.
+#[derive(Debug)]
+pub(super) struct Running {
+    pub(super) crew: Arc<Crew>,
+    /// The containers of each service, in their order.
+    pub(super) sandboxes: BTreeMap<String, Vec<Arc<AsyncSandbox>>>,
+}
+
+impl Running {
+    async fn new(crew: Arc<Crew>) -> Result<Self> {
+        let mut sandboxes: BTreeMap<String, Vec<Arc<AsyncSandbox>>> = BTreeMap::new();
+        for (index, service) in crew.plan.services.iter().enumerate() {
+            let mut replicas = Vec::new();
+            for id in crew.ids_of_service(index) {
+                // A service that failed, and may, has none perhaps.
+                let Ok(handle) = crew.handle(&id, index).await else {
+                    continue;
+                };
+                let workdir = service
+                    .containers
+                    .first()
+                    .and_then(|container| container.spec.working_dir.clone());
+                replicas.push(Arc::new(AsyncSandbox::of_service(
+                    Arc::clone(&crew.provider),
+                    handle,
+                    workdir,
+                )));
+            }
+            if !replicas.is_empty() {
+                sandboxes.insert(service.name.clone(), replicas);
+            }
+        }
+        Ok(Self { crew, sandboxes })
+    }
+
+    /// The sandboxes' own drop has nothing to remove any more.
+    fn release(&self) {
+        for sandbox in self.sandboxes.values().flatten() {
+            sandbox.release_service();
+        }
+    }
+}
+
+pub(super) fn stopped(operation: Operation) -> Error {
+    Error::new(ErrorKind::Stopped, operation, "the project has been stopped")
+        .with_hint("a stopped project is not started again; make a new one")
+}
+
+impl AsyncSandboxCompose {
+    /// Starts the project and waits until all of it is ready. Returns the project for chaining.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`] for what is wrong in the files, and [`ErrorKind::Unsupported`] for what cannot be
+    /// done or is not allowed, before anything is made; it may then be called again.
+    /// [`ErrorKind::AlreadyStarted`], [`ErrorKind::Stopped`]; [`ErrorKind::Conflict`] when a project of that name is
+    /// there; [`ErrorKind::NotReady`] naming the service that failed, with its exit code and last lines;
+    /// [`ErrorKind::Timeout`] naming who waits for whom. Everything that was made is removed then, and the project is
+    /// stopped.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves nothing: what was made is removed in the background, and the project is stopped.
+    pub async fn start(&self) -> Result<&Self> {
+        let _lifecycle = self.lifecycle.lock().await;
+        {
+            let mut state = self.state();
+            match &*state {
+                State::New => *state = State::Starting,
+                State::Starting | State::Started(_) => {
+                    return Err(Error::new(
+                        ErrorKind::AlreadyStarted,
+                        Operation::ComposeUp,
+                        "the project is already started",
+                    ));
+                }
+                State::Stopping(_) | State::Stopped => return Err(stopped(Operation::ComposeUp)),
+            }
+        }
+        let mut guard = StartGuard {
+            project: self,
+            crew: None,
+        };
+        let plan = self.load_and_plan().await?;
+        let crew = Arc::new(Crew::new(Arc::clone(&self.provider), plan, self.progress.clone()));
+        guard.crew = Some(Arc::clone(&crew));
+        let options = StartOptions {
+            timeout: self.timeout,
+            poll_interval: self.poll_interval,
+        };
+        let started = match Box::pin(crew.start(&options)).await {
+            Ok(()) => Running::new(Arc::clone(&crew)).await,
+            Err(error) => Err(error),
+        };
+        match started {
+            Ok(running) => {
+                guard.crew = None;
+                *self.state() = State::Started(Arc::new(running));
+                Ok(self)
+            }
+            Err(error) => Err(Box::pin(self.abandon(&crew, error)).await),
+        }
+    }
+
+    /// Removes what a failed start has made. What stays is the guard's.
+    async fn abandon(&self, crew: &Crew, mut error: Error) -> Error {
+        if let Err(cleanup) = crew.take_down(&DownOptions::default()).await {
+            error = error.with_cleanup_error(cleanup);
+        }
+        *self.state() = State::Stopped;
+        if let Err(cleanup) = self.close_provider().await {
+            error = error.with_cleanup_error(cleanup);
+        }
+        error
+    }
+
+    /// Removes the project: dependants first, at once unless its file asks for a grace (contract D22), with its
+    /// volumes and networks. Closes the provider where the project owns it.
+    ///
+    /// Called again after success it does nothing; called on a project that never started it only closes an owned
+    /// provider.
+    ///
+    /// # Errors
+    /// The first thing that could not be removed, with the others attached. Everything was tried, and the call can be
+    /// repeated.
+    ///
+    /// # Cancel safety
+    /// Dropping the future may leave a part of the project; call it again. What is never stopped is removed after the
+    /// drop.
+    pub async fn stop(&self) -> Result<()> {
+        self.stop_with(&DownOptions::default()).await
+    }
+
+    /// As [`stop`](Self::stop), with a grace or with volumes kept.
+    ///
+    /// # Errors
+    /// As [`stop`](Self::stop).
+    ///
+    /// # Cancel safety
+    /// As [`stop`](Self::stop).
+    pub async fn stop_with(&self, options: &DownOptions) -> Result<()> {
+        let _lifecycle = self.lifecycle.lock().await;
+        let running = {
+            let mut state = self.state();
+            match std::mem::replace(&mut *state, State::Stopped) {
+                State::Stopped | State::New | State::Starting => None,
+                State::Started(running) | State::Stopping(running) => {
+                    *state = State::Stopping(Arc::clone(&running));
+                    Some(running)
+                }
+            }
+        };
+        let removed = match &running {
+            Some(running) => Box::pin(running.crew.take_down(options)).await,
+            None => Ok(()),
+        };
+        if removed.is_ok() {
+            if let Some(running) = &running {
+                running.release();
+                // Volumes that were to be kept are nobody's any more.
+                running.crew.made.take();
+            }
+            *self.state() = State::Stopped;
+        }
+        match (removed, self.close_provider().await) {
+            (Err(error), Err(second)) => Err(error.with_cleanup_error(second)),
+            (Err(error), Ok(())) | (Ok(()), Err(error)) => Err(error),
+            (Ok(()), Ok(())) => Ok(()),
+        }
+    }
+
+    async fn close_provider(&self) -> Result<()> {
+        self.reaper.wait_idle(BACKGROUND_CLEANUP).await?;
+        if self.is_owned {
+            self.provider.aclose().await?;
+        }
+        Ok(())
+    }
+
+    /// Hands everything that was made to the clean-up thread.
+    fn remove_later(&self, crew: &Crew) {
+        let objects = crew.made.take();
+        if objects.is_empty() {
+            return;
+        }
+        let provider = Arc::clone(&self.provider);
+        self.reaper.submit(
+            "remove a dropped project",
+            remove_in_background(provider, objects),
+        );
+    }
+}
+
+impl Drop for AsyncSandboxCompose {
+    fn drop(&mut self) {
+        let state = std::mem::replace(&mut *self.state(), State::Stopped);
+        if let State::Started(running) | State::Stopping(running) = state {
+            running.release();
+            if self.lifetime == ProjectLifetime::Process {
+                self.remove_later(&running.crew);
+            }
+        }
+    }
+}
+
+/// Puts the state right when `start` ends in any way but success, also by being dropped.
+struct StartGuard<'a> {
+    project: &'a AsyncSandboxCompose,
+    crew: Option<Arc<Crew>>,
+}
+
+impl Drop for StartGuard<'_> {
+    fn drop(&mut self) {
+        let mut state = self.project.state();
+        match self.crew.take() {
+            Some(crew) => {
+                *state = State::Stopped;
+                drop(state);
+                self.project.remove_later(&crew);
+            }
+            // Nothing was made: it may be tried again with other options.
+            None if matches!(*state, State::Starting) => *state = State::New,
+            None => {}
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Carries a plan out: starts a project through a provider's capabilities, and takes it down again. Knows no backend.
+//!
+//! | part | file |
+//! |---|---|
+//! | the calls and who makes them | `crew.rs` |
+//! | what was made, and its removal | `made.rs`, `teardown.rs` |
+//! | what happens to containers | `watch.rs` |
+//! | images, networks, volumes | `images.rs`, `shared.rs`, `seed.rs` |
+//! | one service from create to ready | `service.rs` |
+//! | waiting for others | `gate.rs`, `health.rs` |
+//! | what went wrong | `failure.rs` |
+
+mod crew;
+mod failure;
+mod gate;
+mod health;
+mod images;
+mod made;
+mod progress;
+mod seed;
+mod service;
+mod shared;
+mod start;
+mod teardown;
+mod watch;
+
+pub use progress::{ComposeEvent, ProgressCallback, ServiceProgress};
+pub use teardown::{DownOptions, VolumeFate};
+
+pub(crate) use crew::Crew;
+pub(crate) use start::StartOptions;
+pub(crate) use teardown::{down, remove_in_background};

@@ -1,0 +1,110 @@
+//! Networks and volumes: made, or found where they must be there already.
+
+use std::collections::BTreeMap;
+
+use futures::future::{try_join, try_join_all};
+
+use crate::compose::plan::{NetworkStep, PROJECT, VolumeStep};
+use crate::error::{Error, ErrorKind, Operation, Result};
+
+use super::crew::Crew;
+
+impl Crew {
+    /// The label that everything of the project has.
+    pub(super) fn project_labels(&self) -> BTreeMap<String, String> {
+        BTreeMap::from([(PROJECT.to_owned(), self.plan.project.clone())])
+    }
+
+    /// Refuses to start where the project, or what it cannot go without, is not as it must be.
+    pub(super) async fn check_before(&self) -> Result<()> {
+        let containers = self.containers(Operation::ComposeUp)?;
+        if let Some(other) = containers.list_containers(&self.project_labels()).await?.first() {
+            return Err(Error::new(
+                ErrorKind::Conflict,
+                Operation::ComposeUp,
+                format!(
+                    "project `{}` is there already: it has the container `{}`",
+                    self.plan.project, other.name
+                ),
+            )
+            .with_hint("take it down first, or start this one under another name"));
+        }
+        let networks = self.plan.networks.iter().filter(|network| network.external);
+        try_join_all(networks.map(|network| self.find_network(network))).await?;
+        let volumes = self.plan.volumes.iter().filter(|volume| volume.external);
+        try_join_all(volumes.map(|volume| self.find_volume(volume))).await?;
+        Ok(())
+    }
+
+    async fn find_network(&self, network: &NetworkStep) -> Result<()> {
+        let name = &network.spec.name;
+        let found = self.containers(Operation::ComposeUp)?.find_networks(name).await?;
+        match found.as_slice() {
+            [one] => {
+                self.remember_id(name, &one.id);
+                Ok(())
+            }
+            [] => Err(missing("network", &network.key, name)),
+            several => Err(Error::new(
+                ErrorKind::Conflict,
+                Operation::ComposeUp,
+                format!(
+                    "network `{}`: the engine has {} networks called `{name}`",
+                    network.key,
+                    several.len()
+                ),
+            )
+            .with_hint("remove all but one of them, by their ids")),
+        }
+    }
+
+    async fn find_volume(&self, volume: &VolumeStep) -> Result<()> {
+        let name = &volume.spec.name;
+        let found = self.containers(Operation::ComposeUp)?.find_volume(name).await?;
+        match found {
+            Some(_) => Ok(()),
+            None => Err(missing("volume", &volume.key, name)),
+        }
+    }
+
+    /// Makes the project's own networks and volumes.
+    pub(super) async fn make_shared(&self) -> Result<()> {
+        let networks = self.plan.networks.iter().filter(|network| !network.external);
+        let volumes = self.plan.volumes.iter().filter(|volume| !volume.external);
+        try_join(
+            try_join_all(networks.map(|network| self.make_network(network))),
+            try_join_all(volumes.map(|volume| self.make_volume(volume))),
+        )
+        .await
+        .map(|_| ())
+    }
+
+    async fn make_network(&self, network: &NetworkStep) -> Result<()> {
+        let id = self
+            .containers(Operation::ComposeUp)?
+            .create_network(&network.spec)
+            .await?;
+        self.made.add_network(&id);
+        self.remember_id(&network.spec.name, &id);
+        Ok(())
+    }
+
+    async fn make_volume(&self, volume: &VolumeStep) -> Result<()> {
+        let containers = self.containers(Operation::ComposeUp)?;
+        let name = &volume.spec.name;
+        // One that is there already holds somebody's data: it is used, and stays.
+        if containers.find_volume(name).await?.is_none() {
+            self.made.add_volume(name);
+        }
+        containers.create_volume(&volume.spec).await
+    }
+}
+
+fn missing(what: &str, key: &str, name: &str) -> Error {
+    Error::new(
+        ErrorKind::NotFound,
+        Operation::ComposeUp,
+        format!("{what} `{key}` is external, and the engine has no `{name}`"),
+    )
+    .with_hint("make it first, or leave `external` out")
+}

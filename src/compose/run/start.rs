@@ -1,0 +1,186 @@
+//! The start of a whole project: everything that can be done at once is, and the first failure ends it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::future::try_join_all;
+use tokio::sync::watch;
+
+use crate::error::{Error, ErrorKind, Operation, Result};
+
+use super::crew::Crew;
+use super::gate::may_restart;
+use super::progress::ServiceProgress;
+use super::service::Stage;
+use super::watch::Watch;
+
+/// How a start is made.
+#[derive(Clone, Debug)]
+pub(crate) struct StartOptions {
+    /// How long it may take, images included.
+    pub(crate) timeout: Duration,
+    /// The longest pause between two health probes of our own.
+    pub(crate) poll_interval: Option<Duration>,
+}
+
+/// One start.
+#[derive(Debug)]
+pub(super) struct Start<'a> {
+    pub(super) crew: &'a Crew,
+    pub(super) watch: Watch,
+    pub(super) poll_interval: Option<Duration>,
+    stages: Vec<watch::Sender<Stage>>,
+    /// Who waits for whom, for the text of a time-out.
+    waiting: Mutex<BTreeMap<usize, BTreeSet<usize>>>,
+}
+
+impl Crew {
+    /// Starts the project: when this returns, every service is healthy, has stayed up, or has ended as it should.
+    ///
+    /// Nothing is removed when it fails or is dropped: that is the caller's, who holds what was made.
+    pub(crate) async fn start(&self, options: &StartOptions) -> Result<()> {
+        let start = Start::new(self, options.poll_interval);
+        match tokio::time::timeout(options.timeout, start.run()).await {
+            Ok(result) => result,
+            Err(_) => Err(start.too_late(options.timeout)),
+        }
+    }
+}
+
+impl<'a> Start<'a> {
+    fn new(crew: &'a Crew, poll_interval: Option<Duration>) -> Self {
+        let stages = crew.plan.services.iter();
+        Self {
+            crew,
+            watch: Watch::new(),
+            poll_interval,
+            stages: stages.map(|_| watch::Sender::new(Stage::Planned)).collect(),
+            waiting: Mutex::default(),
+        }
+    }
+
+    async fn run(&self) -> Result<()> {
+        let crew = self.crew;
+        crew.check_before().await?;
+        crew.have_images().await?;
+        crew.make_shared().await?;
+        Box::pin(crew.seed_volumes()).await?;
+        let labels = crew.project_labels();
+        tokio::select! {
+            // The service at fault says more of it than who only sees it end.
+            biased;
+            result = Box::pin(self.services()) => result,
+            error = self.first_failure() => Err(error),
+            () = self.watch.follow(crew, &labels) => Ok(()),
+        }
+    }
+
+    async fn services(&self) -> Result<()> {
+        let services = 0..self.crew.plan.services.len();
+        try_join_all(services.map(|service| self.bring_up(service)))
+            .await
+            .map(|_| ())
+    }
+
+    /// Waits until a service that must not ends with an error, whoever waits for it or not.
+    async fn first_failure(&self) -> Error {
+        let mut changes = self.watch.changes();
+        loop {
+            for (service, step) in self.crew.plan.services.iter().enumerate() {
+                // Who waits for its end, or can go without it, judges it.
+                if step.is_one_shot || step.is_optional {
+                    continue;
+                }
+                let restart = self.restart_of(service);
+                for id in self.crew.ids_of_service(service) {
+                    let seen = self.watch.seen(&id);
+                    if let Some(code) = seen.ended
+                        && code != 0
+                        && !may_restart(restart, seen.failures)
+                    {
+                        let what = format!("exited with {code} while the project started");
+                        return self.crew.service_error(service, &id, &what).await;
+                    }
+                }
+            }
+            if changes.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    pub(super) fn index_of(&self, service: &str) -> Option<usize> {
+        let services = &self.crew.plan.services;
+        services.iter().position(|step| step.name == service)
+    }
+
+    pub(super) fn reach(&self, service: usize, stage: Stage) {
+        self.stages[service].send_replace(stage);
+    }
+
+    /// Waits until a service has come this far, and says how far it has.
+    pub(super) async fn stage_at_least(&self, service: usize, wanted: Stage) -> Stage {
+        let mut stage = self.stages[service].subscribe();
+        match stage.wait_for(|&stage| stage >= wanted).await {
+            Ok(stage) => *stage,
+            // The sender lives as long as `self`.
+            Err(_) => Stage::Failed,
+        }
+    }
+
+    /// Notes that a service waits for another one, or for none any more.
+    pub(super) fn waits(&self, service: usize, on: Option<usize>) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        match on {
+            Some(other) => {
+                waiting.entry(service).or_default().insert(other);
+                drop(waiting);
+                let on = self.crew.plan.services[other].name.clone();
+                self.crew.say_service(service, ServiceProgress::Waiting { on });
+            }
+            None => {
+                waiting.remove(&service);
+            }
+        }
+    }
+
+    fn too_late(&self, timeout: Duration) -> Error {
+        let services = &self.crew.plan.services;
+        let behind: Vec<String> = services
+            .iter()
+            .enumerate()
+            .filter(|(service, _)| *self.stages[*service].borrow() < Stage::NoCheck)
+            .map(|(service, step)| self.state_of(service, &step.name))
+            .collect();
+        let behind = if behind.is_empty() {
+            "its images were not had".to_owned()
+        } else {
+            behind.join(", ")
+        };
+        Error::new(
+            ErrorKind::Timeout,
+            Operation::ComposeUp,
+            format!(
+                "project `{}` was not ready within {timeout:?}: {behind}",
+                self.crew.plan.project
+            ),
+        )
+        .with_hint("raise the time-out, or look at the log of the service that is waited for")
+    }
+
+    fn state_of(&self, service: usize, name: &str) -> String {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        match waiting.get(&service).filter(|others| !others.is_empty()) {
+            Some(others) => {
+                let others = others
+                    .iter()
+                    .map(|&other| format!("`{}`", self.crew.plan.services[other].name));
+                let others: Vec<String> = others.collect();
+                format!("`{name}` waits for {}", others.join(" and "))
+            }
+            None if *self.stages[service].borrow() == Stage::Started => format!("`{name}` is not healthy"),
+            None => format!("`{name}` is not started"),
+        }
+    }
+}

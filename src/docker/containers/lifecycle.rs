@@ -1,0 +1,100 @@
+//! Starting and ending containers.
+
+use std::time::Duration;
+
+use bollard::query_parameters::{
+    KillContainerOptionsBuilder, StartContainerOptions, StopContainerOptionsBuilder,
+};
+
+use crate::error::{Error, ErrorKind, Operation, Result};
+
+use super::super::DockerProvider;
+use super::super::create::CREATE_CALL;
+use super::super::failure::{EngineFailure, QUICK, REMOVE, call};
+use super::super::lanes::Lane;
+
+/// How long the engine waits where neither the caller nor the container says.
+const USUAL_GRACE: Duration = Duration::from_secs(10);
+
+impl DockerProvider {
+    pub(super) async fn start_created(&self, container: &str) -> Result<()> {
+        let _slot = self.lanes().slot(Lane::Create).await?;
+        let client = &self.engine().await?.client;
+        let started = call(
+            CREATE_CALL,
+            client.start_container(container, None::<StartContainerOptions>),
+        );
+        started.await.map_err(|failure| {
+            let missing = failure.text().is_some_and(|text| {
+                text.contains("no such file or directory") || text.contains("executable file not found")
+            });
+            let error = failure.into_error(
+                Operation::Start,
+                format!("container `{container}` could not be started"),
+                ErrorKind::CreateFailed,
+            );
+            if missing {
+                return error
+                    .with_hint("the image may have no such program, or a mount may have no such source");
+            }
+            error
+        })
+    }
+
+    pub(super) async fn stop_gently(&self, container: &str, grace: Option<Duration>) -> Result<()> {
+        let own = match grace {
+            Some(grace) => Some(grace),
+            None => self
+                .describe_container(container, Operation::Stop)
+                .await?
+                .and_then(|detail| detail.stop_timeout),
+        };
+        let mut options = StopContainerOptionsBuilder::new();
+        if let Some(grace) = grace {
+            // Whole seconds; a part of one is rounded up, so that a short grace is not none.
+            let seconds = grace.as_secs() + u64::from(grace.subsec_nanos() > 0);
+            options = options.t(i32::try_from(seconds).unwrap_or(i32::MAX));
+        }
+        let client = &self.engine().await?.client;
+        let deadline = own.unwrap_or(USUAL_GRACE).saturating_add(REMOVE);
+        let stopped = call(deadline, client.stop_container(container, Some(options.build()))).await;
+        over(stopped, Operation::Stop, || {
+            format!("container `{container}` could not be stopped")
+        })
+    }
+
+    pub(super) async fn send_signal(&self, container: &str, signal: Option<&str>) -> Result<()> {
+        if let Some(signal) = signal
+            && (signal.is_empty()
+                || !signal
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b"+-".contains(&byte)))
+        {
+            return Err(Error::invalid(
+                Operation::Stop,
+                format!("`{}` is not a signal", signal.escape_debug()),
+            ));
+        }
+        let options = KillContainerOptionsBuilder::new()
+            .signal(signal.unwrap_or("KILL"))
+            .build();
+        let client = &self.engine().await?.client;
+        let killed = call(QUICK, client.kill_container(container, Some(options))).await;
+        over(killed, Operation::Stop, || {
+            format!("container `{container}` could not be signalled")
+        })
+    }
+}
+
+/// What does not run, or is gone, has ended.
+fn over(
+    ended: Result<(), EngineFailure>,
+    operation: Operation,
+    message: impl FnOnce() -> String,
+) -> Result<()> {
+    match ended {
+        Ok(()) => Ok(()),
+        Err(failure) if failure.is_status(404) || failure.is_status(409) || failure.is_status(304) => Ok(()),
+        Err(failure) => Err(failure.into_error(operation, message(), ErrorKind::Conflict)),
+    }
+}

@@ -1,0 +1,108 @@
+//! `compose plan`, `up`, `run`, `ps`, `logs`, `exec`, `down`.
+
+use crate::support::{Call, engine_or_skip, expected};
+
+const TEXT: &str = "
+services:
+  main:
+    image: gym-sandbox/busybox:test
+    command: [sh, -c, 'echo started; sleep 300']
+    depends_on: {db: {condition: service_healthy}}
+  db:
+    image: gym-sandbox/busybox:test
+    command: [sh, -c, 'touch /ok; sleep 300']
+    healthcheck: {test: 'test -f /ok', interval: 1s, retries: 20}
+";
+
+fn folder(text: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("compose.yaml"), text).unwrap();
+    folder
+}
+
+async fn compose(folder: &tempfile::TempDir, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let mut call = Call::new(&[&["compose"], arguments].concat());
+    call.command.current_dir(folder.path());
+    call.answer().await.text()
+}
+
+fn name() -> String {
+    format!("cli-{}", uuid::Uuid::new_v4().simple())
+}
+
+#[tokio::test]
+async fn a_plan_is_data_and_what_is_not_allowed_is_refused_by_name() {
+    let good = folder(TEXT);
+    let (code, stdout, stderr) = compose(&good, &["plan", "-p", "p", "--format", "json"]).await;
+    let plan: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    assert_eq!(plan["services"][0]["name"], "db");
+    assert_eq!(plan["services"][1]["containers"][0]["name"], "p-main-1");
+    let bad = folder("services: {a: {image: 'gym-sandbox/busybox:test', privileged: true}}");
+    let (code, stdout, stderr) = compose(&bad, &["plan", "-p", "p"]).await;
+    assert_eq!((code, stdout.as_str()), (Some(1), ""));
+    assert!(
+        stderr.contains("services.a") && stderr.contains("privileged"),
+        "{stderr}"
+    );
+}
+
+#[tokio::test]
+async fn a_project_is_started_looked_at_used_and_taken_down() {
+    let _docker = engine_or_skip!();
+    let folder = folder(TEXT);
+    let name = name();
+    let (code, stdout, stderr) = compose(&folder, &["up", "-d", "-p", &name, "--wait-timeout", "60s"]).await;
+    assert_eq!((code, stdout), (Some(0), format!("{name}\n")), "{stderr}");
+    let (code, stdout, _) = compose(&folder, &["ps", "-p", &name]).await;
+    assert_eq!(code, Some(0));
+    assert!(
+        stdout.contains("db") && stdout.contains(&format!("{name}-main-1")) && stdout.contains("running"),
+        "{stdout}"
+    );
+    let (code, stdout, _) = compose(&folder, &["logs", "-p", &name, "main"]).await;
+    assert_eq!((code, stdout.as_str()), (Some(0), "main | started\n"));
+    let answer = compose(
+        &folder,
+        &["exec", "-p", &name, "main", "--", "sh", "-c", "echo here; exit 7"],
+    )
+    .await;
+    assert_eq!(answer, expected(7, "here\n", ""));
+    let (code, _, stderr) = compose(&folder, &["exec", "-p", &name, "nobody", "--", "true"]).await;
+    assert_eq!(code, Some(125));
+    assert!(stderr.contains("db") && stderr.contains("main"), "{stderr}");
+    let (code, stdout, _) = compose(&folder, &["down", "-p", &name, "--json"]).await;
+    let removed: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((code, &removed["removed"]), (Some(0), &3.into()));
+    let (code, _, _) = compose(&folder, &["down", "-p", &name]).await;
+    assert_eq!(code, Some(0));
+    let (code, _, stderr) = compose(&folder, &["ps", "-p", &name]).await;
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("no project"), "{stderr}");
+}
+
+#[tokio::test]
+async fn a_run_has_the_exit_code_of_its_command_and_a_failed_start_says_why() {
+    let _docker = engine_or_skip!();
+    let good = folder(TEXT);
+    let answer = compose(
+        &good,
+        &[
+            "run",
+            "main",
+            "--",
+            "sh",
+            "-c",
+            "ping -c1 -W3 db >/dev/null && echo reached; exit 9",
+        ],
+    )
+    .await;
+    assert_eq!(answer, expected(9, "reached\n", ""));
+    let bad = folder("services: {main: {image: 'gym-sandbox/exit:test'}}");
+    let (code, stdout, stderr) = compose(&bad, &["run", "main", "--", "true"]).await;
+    assert_eq!((code, stdout.as_str()), (Some(125), ""));
+    assert!(
+        stderr.contains("`main` exited with 3") && stderr.contains("boom"),
+        "{stderr}"
+    );
+}

@@ -1,0 +1,245 @@
+//! Waiting for other services, and what becomes of those that fail.
+
+use std::time::{Duration, Instant};
+
+use gym_sandbox::ErrorKind;
+
+use crate::common::docker;
+use crate::support::{assert_gone, left_of, printed, project, story};
+
+/// Tells "at once" from "after a time-out" on a loaded machine.
+const SOON: Duration = Duration::from_secs(30);
+
+fn chain(first: &str, first_more: &str, condition_more: &str) -> String {
+    format!(
+        "
+services:
+  s1: {{image: 'gym-sandbox/busybox:test', command: {first}{first_more}}}
+  s2:
+    image: gym-sandbox/busybox:test
+    command: 'true'
+    depends_on: {{s1: {{condition: service_completed_successfully{condition_more}}}}}
+  s3:
+    image: gym-sandbox/busybox:test
+    command: sleep 300
+    depends_on: {{s2: {{condition: service_completed_successfully}}}}
+"
+    )
+}
+
+#[tokio::test]
+async fn b38_a_one_shot_that_fails_ends_the_start_with_its_name_code_and_output() {
+    let Some(test) = docker().await else { return };
+    let project = project(&test, &chain("[sh, -c, 'echo boom >&2; exit 3']", "", ""));
+    let began = Instant::now();
+    let error = project.start().await.unwrap_err();
+    assert!(began.elapsed() < SOON);
+    assert_eq!(error.kind(), ErrorKind::NotReady);
+    let story = story(&error);
+    for part in ["`s1`", "exited with 3", "boom"] {
+        assert!(story.contains(part), "{part}: {story}");
+    }
+    assert!(error.cleanup_errors().is_empty(), "{story}");
+    assert_eq!(left_of(&project.project().unwrap()).await, Vec::<String>::new());
+    assert_eq!(project.start().await.unwrap_err().kind(), ErrorKind::Stopped);
+}
+
+#[tokio::test]
+async fn b38_d22_a_chain_of_one_shots_runs_in_order_and_their_files_stay_readable() {
+    let Some(test) = docker().await else { return };
+    let project = project(&test, &chain("[sh, -c, 'sleep 0.5; echo done >/result']", "", ""));
+    project.start().await.unwrap();
+    assert_eq!(printed(&project, "s3", "cat /proc/1/comm").await, "sleep");
+    // It has ended, and is no failure; what it wrote can be had.
+    let file = project.service("s1").unwrap().read_file("/result").await.unwrap();
+    assert_eq!(&file[..], b"done\n");
+    project.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn b38_what_is_not_required_costs_a_warning() {
+    let Some(test) = docker().await else { return };
+    let project = project(&test, &chain("[sh, -c, 'exit 3']", "", ", required: false"));
+    project.start().await.unwrap();
+    assert_eq!(printed(&project, "s3", "cat /proc/1/comm").await, "sleep");
+    project.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn b38_a_one_shot_that_never_ends_is_a_typed_time_out_that_says_who_waits() {
+    let Some(test) = docker().await else { return };
+    let project = project(&test, &chain("sleep 300", "", ""))
+        .with_timeout(Duration::from_secs(4))
+        .unwrap();
+    let error = project.start().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Timeout);
+    assert!(story(&error).contains("`s2` waits for `s1`"), "{}", story(&error));
+    assert_gone(&project.project().unwrap()).await;
+}
+
+#[tokio::test]
+async fn b38_a_one_shot_killed_by_a_signal_and_one_without_its_program_fail_the_start() {
+    let Some(test) = docker().await else { return };
+    for (command, more, part) in [
+        ("[sh, -c, 'kill -9 $$$$']", ", init: true", "137"),
+        ("[/nope]", "", "could not be started"),
+    ] {
+        let project = project(&test, &chain(command, more, ""));
+        let began = Instant::now();
+        let error = project.start().await.unwrap_err();
+        assert!(began.elapsed() < SOON);
+        let story = story(&error);
+        assert!(story.contains(part) && story.contains("`s1`"), "{story}");
+        assert_eq!(
+            left_of(&project.project().unwrap()).await,
+            Vec::<String>::new(),
+            "{command}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn d21_b40_a_dependency_is_seen_healthy_long_before_its_first_native_probe() {
+    let Some(test) = docker().await else { return };
+    let project = project(
+        &test,
+        "
+services:
+  a:
+    image: gym-sandbox/busybox:test
+    command: [sh, -c, 'sleep 1; touch /ok; exec sleep 300']
+    healthcheck: {test: 'test -f /ok', interval: 60s, timeout: 5s, retries: 3, start_period: 60s}
+  b:
+    image: gym-sandbox/busybox:test
+    command: sleep 300
+    depends_on: {a: {condition: service_healthy}}
+",
+    );
+    let began = Instant::now();
+    project.start().await.unwrap();
+    // The engine's own first probe comes after 60 s.
+    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+    assert!(printed(&project, "a", "ls /ok").await.contains("/ok"));
+    project.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn b40_an_image_that_becomes_unhealthy_fails_the_start_and_disable_switches_its_check_off() {
+    let Some(test) = docker().await else { return };
+    let unhealthy = "services: {a: {image: 'gym-sandbox/unhealthy:test'}}";
+    let project_a = project(&test, unhealthy);
+    let error = project_a.start().await.unwrap_err();
+    assert!(story(&error).contains("`a` is unhealthy"), "{}", story(&error));
+    assert_eq!(left_of(&project_a.project().unwrap()).await, Vec::<String>::new());
+    let off = "services: {a: {image: 'gym-sandbox/unhealthy:test', healthcheck: {disable: true}}}";
+    let project_b = project(&test, off);
+    project_b.start().await.unwrap();
+    project_b.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_service_without_a_check_that_others_want_healthy_is_refused_with_a_word_about_it() {
+    let Some(test) = docker().await else { return };
+    let project = project(
+        &test,
+        "
+services:
+  a: {image: 'gym-sandbox/busybox:test', command: sleep 300}
+  b: {image: 'gym-sandbox/busybox:test', command: sleep 300, depends_on: {a: {condition: service_healthy}}}
+",
+    );
+    let error = project.start().await.unwrap_err();
+    assert!(story(&error).contains("health check"), "{}", story(&error));
+    assert_eq!(left_of(&project.project().unwrap()).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_service_that_exits_while_others_wait_for_its_health_fails_the_start_at_once() {
+    let Some(test) = docker().await else { return };
+    for code in [0, 5] {
+        let yaml = format!(
+            "
+services:
+  a:
+    image: gym-sandbox/busybox:test
+    command: [sh, -c, 'echo last words; sleep 0.3; exit {code}']
+    healthcheck: {{test: 'false', interval: 60s, start_period: 300s}}
+  b: {{image: 'gym-sandbox/busybox:test', command: sleep 300, depends_on: {{a: {{condition: service_healthy}}}}}}
+"
+        );
+        let project = project(&test, &yaml);
+        let began = Instant::now();
+        let error = project.start().await.unwrap_err();
+        assert!(began.elapsed() < SOON);
+        let story = story(&error);
+        assert!(
+            story.contains(&format!("exited with {code}")) && story.contains("last words"),
+            "{story}"
+        );
+        assert_eq!(left_of(&project.project().unwrap()).await, Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
+async fn b22_a_restart_loop_is_reported_and_not_waited_out() {
+    let Some(test) = docker().await else { return };
+    let project = project(
+        &test,
+        "services: {a: {image: 'gym-sandbox/exit:test', restart: always}}",
+    );
+    let began = Instant::now();
+    let error = project.start().await.unwrap_err();
+    assert!(began.elapsed() < SOON);
+    let story = story(&error);
+    assert!(
+        story.contains("again and again") && story.contains("boom"),
+        "{story}"
+    );
+    assert_eq!(left_of(&project.project().unwrap()).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn b22_a_main_process_that_ends_at_once_fails_the_start_unless_it_ends_well() {
+    let Some(test) = docker().await else { return };
+    let failing = project(&test, "services: {a: {image: 'gym-sandbox/exit:test'}}");
+    let error = failing.start().await.unwrap_err();
+    let story = story(&error);
+    assert!(
+        story.contains("exited with 3") && story.contains("boom"),
+        "{story}"
+    );
+    let ending = project(
+        &test,
+        "services: {a: {image: 'gym-sandbox/busybox:test', command: 'true'}}",
+    );
+    ending.start().await.unwrap();
+    ending.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn independent_services_start_side_by_side() {
+    let Some(test) = docker().await else { return };
+    let project = project(
+        &test,
+        "
+services:
+  slow: {image: 'gym-sandbox/busybox:test', command: [sh, -c, 'sleep 2; touch /ok; sleep 300'], healthcheck: {test: 'test -f /ok', interval: 1s, retries: 30}}
+  other: {image: 'gym-sandbox/busybox:test', command: sleep 300}
+",
+    );
+    let began = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let seen = std::sync::Arc::clone(&began);
+    let project = project.with_progress(gym_sandbox::compose::ProgressCallback::new(move |event| {
+        seen.lock().unwrap().push(format!("{event:?}"));
+    }));
+    project.start().await.unwrap();
+    let events = began.lock().unwrap().clone();
+    let position = |service: &str, what: &str| {
+        events
+            .iter()
+            .position(|event| event.contains(service) && event.contains(what))
+            .unwrap_or_else(|| panic!("{service} {what}: {events:?}"))
+    };
+    assert!(position("\"other\"", "Started") < position("\"slow\"", "Healthy"));
+    project.stop().await.unwrap();
+}

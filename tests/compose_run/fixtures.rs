@@ -1,0 +1,204 @@
+//! Every folder of compose-fixtures/run: it starts, behaves as its `expect.json` says, and leaves nothing.
+
+use std::path::{Path, PathBuf};
+
+use futures::StreamExt;
+use gym_sandbox::compose::{AsyncSandboxCompose, LoadOptions, Source};
+use serde_json::Value;
+
+use crate::common::{DockerTest, docker};
+use crate::support::{engine, left_of, provider, story, unique};
+
+/// How many projects are up at once.
+const AT_ONCE: usize = 3;
+
+/// The folders.
+pub(crate) fn cases() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("compose-fixtures/run");
+    let mut cases: Vec<PathBuf> = std::fs::read_dir(root)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_dir())
+        .collect();
+    cases.sort();
+    cases
+}
+
+pub(crate) fn json(file: &Path) -> Value {
+    std::fs::read_to_string(file).map_or(Value::Null, |text| serde_json::from_str(&text).unwrap())
+}
+
+pub(crate) fn strings(value: &Value) -> Vec<String> {
+    let items = value.as_array().cloned().unwrap_or_default();
+    items
+        .iter()
+        .map(|item| item.as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// The files of a case.
+pub(crate) fn files(case: &Path) -> Vec<PathBuf> {
+    let named = strings(&json(&case.join("case.json"))["files"]);
+    if named.is_empty() {
+        return vec![case.join("compose.yaml")];
+    }
+    named.iter().map(|name| case.join(name)).collect()
+}
+
+fn options(case: &Path, project: &str) -> LoadOptions {
+    let described = json(&case.join("case.json"));
+    let mut options = LoadOptions::new()
+        .with_project_directory(case)
+        .with_project_name(project);
+    for file in files(case) {
+        options = options.with_file(Source::path(file));
+    }
+    for profile in strings(&described["profiles"]) {
+        options = options.with_profile(profile);
+    }
+    for (name, value) in described["env"].as_object().into_iter().flatten() {
+        options = options.with_variable(name, value.as_str().unwrap());
+    }
+    options
+}
+
+pub(crate) fn project_of(test: &DockerTest, case: &Path, name: &str) -> AsyncSandboxCompose {
+    AsyncSandboxCompose::new(provider(test)).with_load_options(options(case, name))
+}
+
+#[tokio::test]
+async fn d18_every_fixture_starts_behaves_and_leaves_nothing() {
+    let Some(test) = docker().await else { return };
+    let cases = cases();
+    assert!(cases.len() >= 40, "{} fixtures", cases.len());
+    let test = &test;
+    let problems: Vec<String> = futures::stream::iter(cases)
+        .map(|case| async move {
+            let name = case.file_name().unwrap().to_string_lossy().into_owned();
+            run(test, &case)
+                .await
+                .err()
+                .map(|problem| format!("{name}: {problem}"))
+        })
+        .buffer_unordered(AT_ONCE)
+        .filter_map(|problem| async move { problem })
+        .collect()
+        .await;
+    assert!(problems.is_empty(), "\n{}", problems.join("\n"));
+}
+
+async fn run(test: &DockerTest, case: &Path) -> Result<(), String> {
+    let name = unique();
+    let project = project_of(test, case, &name);
+    project.start().await.map_err(|error| story(&error))?;
+    let checked = check(&project, &json(&case.join("expect.json"))).await;
+    project.stop().await.map_err(|error| story(&error))?;
+    let left = left_of(&name).await;
+    checked?;
+    if left.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("left: {left:?}"))
+    }
+}
+
+async fn check(project: &AsyncSandboxCompose, expected: &Value) -> Result<(), String> {
+    assert!(expected.is_object(), "every case has an expect.json");
+    let list = |key: &str| expected[key].as_array().cloned().unwrap_or_default();
+    let text = |value: &Value, key: &str| value[key].as_str().unwrap().to_owned();
+    if expected["services"].is_array() {
+        let there: Vec<String> = project.services().keys().cloned().collect();
+        if there != strings(&expected["services"]) {
+            return Err(format!("the services are {there:?}"));
+        }
+    }
+    for step in list("exec") {
+        let sandbox = project
+            .service(&text(&step, "service"))
+            .map_err(|error| story(&error))?;
+        let result = sandbox
+            .exec(text(&step, "run"))
+            .await
+            .map_err(|error| story(&error))?;
+        let printed = result
+            .stdout()
+            .unwrap_or_default()
+            .trim_end_matches('\n')
+            .to_owned();
+        if printed != text(&step, "prints") {
+            return Err(format!(
+                "`{}` printed {printed:?}: {result:?}",
+                text(&step, "run")
+            ));
+        }
+    }
+    for step in list("inspect") {
+        let inspected = inspect(project, &text(&step, "service")).await;
+        let found = inspected.pointer(&text(&step, "at")).cloned().unwrap_or_default();
+        if found != step["is"] {
+            return Err(format!("{} is {found} and not {}", text(&step, "at"), step["is"]));
+        }
+    }
+    for step in list("log") {
+        let service = text(&step, "service");
+        // What a process has printed is in the log a moment later.
+        let mut lines = Vec::new();
+        for _ in 0..100 {
+            let sandbox = project.service(&service).map_err(|error| story(&error))?;
+            lines = sandbox
+                .inspect()
+                .await
+                .map_err(|error| story(&error))?
+                .last_log_lines;
+            if !lines.is_empty() {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+        if lines != [text(&step, "prints")] {
+            return Err(format!("the log of `{service}` is {lines:?}"));
+        }
+    }
+    Ok(())
+}
+
+async fn inspect(project: &AsyncSandboxCompose, service: &str) -> Value {
+    let id = project.service(service).unwrap().sandbox_id().unwrap();
+    let inspected = engine().inspect_container(id.as_str(), None).await.unwrap();
+    serde_json::to_value(inspected).unwrap()
+}
+
+#[tokio::test]
+async fn pre_stop_hooks_and_stop_signals_have_their_say() {
+    let Some(test) = docker().await else { return };
+    for (case, expected) in [("hooks", "pre\n"), ("stop-signal-and-grace", "bye\n")] {
+        let case = cases().into_iter().find(|path| path.ends_with(case)).unwrap();
+        let name = unique();
+        let project = project_of(&test, &case, &name);
+        project.start().await.unwrap();
+        let keep =
+            gym_sandbox::compose::DownOptions::default().with_volumes(gym_sandbox::compose::VolumeFate::Keep);
+        project.stop_with(&keep).await.unwrap();
+        // The volume outlives the stop; another project finds in it what the stop left.
+        let look = format!(
+            "services: {{a: {{image: 'gym-sandbox/busybox:test', command: sleep 300, volumes: ['kept:/data']}}}}\n\
+             volumes: {{kept: {{external: true, name: {name}_data}}}}"
+        );
+        let look = crate::support::project(&test, &look);
+        look.start().await.unwrap();
+        let end = look.service("a").unwrap().read_file("/data/end").await.unwrap();
+        assert_eq!(String::from_utf8_lossy(&end), expected);
+        look.stop().await.unwrap();
+        // An external volume is not the project's to remove.
+        assert_eq!(left_of(&name).await, [format!("volume {name}_data")]);
+        let left = gym_sandbox::compose::compose_down(
+            &*provider(&test),
+            &name,
+            &gym_sandbox::compose::DownOptions::default(),
+        )
+        .await
+        .unwrap();
+        assert_eq!(left, 1);
+        assert_eq!(left_of(&name).await, Vec::<String>::new());
+    }
+}

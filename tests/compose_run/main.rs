@@ -1,0 +1,15 @@
+//! Compose projects on a real engine: they start, behave, and leave nothing.
+
+#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod support;
+
+mod cancel;
+mod compare;
+mod dependencies;
+mod fixtures;
+mod lifecycle;
+mod suite;
+mod volumes;

@@ -1,0 +1,97 @@
+//! A project of a test: its text, its provider, and a look at what is left of it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bollard::Docker;
+use bollard::query_parameters::{
+    ListContainersOptionsBuilder, ListNetworksOptionsBuilder, ListVolumesOptionsBuilder,
+};
+use gym_sandbox::compose::{AsyncSandboxCompose, ProjectName, Source};
+use gym_sandbox::{Error, SandboxProvider};
+
+use crate::common::DockerTest;
+
+/// The label that docker compose finds projects by.
+const PROJECT: &str = "com.docker.compose.project";
+
+/// How long clean-up in the background may take on a loaded machine.
+const SETTLE: Duration = Duration::from_secs(60);
+
+/// A provider for the facade.
+pub(crate) fn provider(test: &DockerTest) -> Arc<dyn SandboxProvider> {
+    Arc::clone(&test.provider) as Arc<dyn SandboxProvider>
+}
+
+/// A project of a text, with a name of its own.
+pub(crate) fn project(test: &DockerTest, yaml: &str) -> AsyncSandboxCompose {
+    AsyncSandboxCompose::new(provider(test))
+        .with_source(Source::text("compose.yaml", yaml))
+        .with_project_name(ProjectName::Given(unique()))
+}
+
+pub(crate) fn unique() -> String {
+    format!("t-{}", uuid::Uuid::new_v4().simple())
+}
+
+pub(crate) fn engine() -> Docker {
+    Docker::connect_with_defaults().unwrap()
+}
+
+/// Everything on the engine that has a project's label.
+pub(crate) async fn left_of(project: &str) -> Vec<String> {
+    let engine = engine();
+    let filter = HashMap::from([("label".to_owned(), vec![format!("{PROJECT}={project}")])]);
+    let mut left = Vec::new();
+    let containers = ListContainersOptionsBuilder::new()
+        .all(true)
+        .filters(&filter)
+        .build();
+    for container in engine.list_containers(Some(containers)).await.unwrap() {
+        left.push(format!("container {:?}", container.names.unwrap_or_default()));
+    }
+    let networks = ListNetworksOptionsBuilder::new().filters(&filter).build();
+    for network in engine.list_networks(Some(networks)).await.unwrap() {
+        left.push(format!("network {}", network.name.unwrap_or_default()));
+    }
+    let volumes = ListVolumesOptionsBuilder::new().filters(&filter).build();
+    let volumes = engine.list_volumes(Some(volumes)).await.unwrap();
+    for volume in volumes.volumes.unwrap_or_default() {
+        left.push(format!("volume {}", volume.name));
+    }
+    left
+}
+
+/// Waits until nothing is left of a project.
+#[track_caller]
+pub(crate) fn assert_gone(project: &str) -> impl Future<Output = ()> + use<> {
+    let place = std::panic::Location::caller();
+    let project = project.to_owned();
+    async move {
+        let deadline = Instant::now() + SETTLE;
+        loop {
+            let left = left_of(&project).await;
+            if left.is_empty() {
+                return;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "{place}: left of `{project}`: {left:?}"
+            );
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
+/// Everything that an error says.
+pub(crate) fn story(error: &Error) -> String {
+    error.report().to_string()
+}
+
+/// What a shell line prints in a service.
+pub(crate) async fn printed(project: &AsyncSandboxCompose, service: &str, line: &str) -> String {
+    let result = project.service(service).unwrap().exec(line).await.unwrap();
+    assert!(result.is_success(), "{line}: {result:?}");
+    result.stdout().unwrap_or_default().trim_end().to_owned()
+}

@@ -1,0 +1,93 @@
+//! Volumes that are filled before a service sees them (contract D20), and what is refused about mounts.
+
+use gym_sandbox::compose::{ProjectName, Source, VolumeSource};
+use gym_sandbox::{ErrorKind, FileOwner};
+
+use crate::common::docker;
+use crate::support::{left_of, printed, project, story};
+
+#[tokio::test]
+async fn d20_a_volume_is_filled_with_files_of_the_caller_for_the_services_user() {
+    let Some(test) = docker().await else { return };
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("sub")).unwrap();
+    std::fs::write(folder.path().join("sub/file"), "seeded").unwrap();
+    let yaml = "
+services:
+  a:
+    image: gym-sandbox/busybox:test
+    command: sleep 300
+    user: '1000:1000'
+    volumes: ['data:/data']
+  static: {image: 'gym-sandbox/static:test', volumes: ['plain:/data', './mounted:/mounted:ro']}
+volumes: {data: , plain: }
+";
+    let root = tempfile::tempdir().unwrap();
+    let project = project(&test, yaml)
+        .with_project_directory(root.path())
+        .with_volume_source("data", VolumeSource::new(folder.path()))
+        .with_volume_source("plain", VolumeSource::owned_by(FileOwner::new(7, 8)))
+        .with_volume_source("./mounted", VolumeSource::new(folder.path().join("sub/file")));
+    project.start().await.unwrap();
+    let name = project.project().unwrap();
+    let seen = printed(
+        &project,
+        "a",
+        "cat /data/sub/file; stat -c '%u:%g' /data/sub/file; touch /data/mine && echo writable",
+    )
+    .await;
+    assert_eq!(seen, "seeded1000:1000\nwritable");
+    // An image without any program can have its volumes filled, too.
+    let mounted = project
+        .service("static")
+        .unwrap()
+        .read_file("/mounted/file")
+        .await
+        .unwrap();
+    assert_eq!(&mounted[..], b"seeded");
+    project.stop().await.unwrap();
+    assert_eq!(left_of(&name).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn what_the_policy_refuses_is_refused_before_anything_is_made() {
+    let Some(test) = docker().await else { return };
+    let project = project(
+        &test,
+        "services: {a: {image: 'gym-sandbox/busybox:test', privileged: true, volumes: ['/etc:/x', 'data:/y']}}\nvolumes: {data: }",
+    );
+    let error = project.start().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    let story = story(&error);
+    assert!(
+        story.contains("services.a") && story.contains("privileged") && story.contains("/etc"),
+        "{story}"
+    );
+    let name = project.project();
+    assert_eq!(name, None, "it never had one");
+    // Nothing was made, so that it may be tried again with other options.
+    let again = project
+        .with_source(Source::text(
+            "over.yaml",
+            "services: {a: {privileged: !reset null, volumes: !override ['data:/y'], command: sleep 300}}",
+        ))
+        .with_project_name(ProjectName::Unique);
+    again.start().await.unwrap();
+    let name = again.project().unwrap();
+    again.stop().await.unwrap();
+    assert_eq!(left_of(&name).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn external_volumes_and_networks_must_be_there() {
+    let Some(test) = docker().await else { return };
+    for text in [
+        "services: {a: {image: 'gym-sandbox/busybox:test', volumes: ['no:/y']}}\nvolumes: {no: {external: true, name: no-such-volume-here}}",
+        "services: {a: {image: 'gym-sandbox/busybox:test', networks: [no]}}\nnetworks: {no: {external: true, name: no-such-network-here}}",
+    ] {
+        let project = project(&test, text);
+        let error = project.start().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound, "{}", story(&error));
+        assert_eq!(left_of(&project.project().unwrap()).await, Vec::<String>::new());
+    }
+}
