@@ -49,13 +49,10 @@ use tokio::sync::OnceCell;
 use crate::error::{Operation, Result};
 use crate::provider::PtyProvider;
 use crate::provider::{
-    ConnectableProvider, EndpointProvider, FilesProvider, ImageProvider, InspectProvider, ListProvider,
-    LogsProvider, NetworkProvider, PauseProvider, PortForwardingProvider, Reaper,
+    ConnectableProvider, ContainersProvider, EndpointProvider, FilesProvider, ImageProvider, InspectProvider,
+    ListProvider, LogsProvider, NetworkProvider, PauseProvider, PortForwardingProvider, Reaper,
     RuntimeRequirementsProvider, SandboxHandle, SandboxProvider, ServicesProvider, SnapshotProvider,
     SpawnProvider, StatsProvider, SweepProvider,
-    ConnectableProvider, ContainersProvider, EndpointProvider, FilesProvider, ImageProvider, InspectProvider,
-    ListProvider, PauseProvider, Reaper, SandboxHandle, SandboxProvider, SnapshotProvider, SpawnProvider,
-    SweepProvider,
 };
 use crate::spec::{
     ExecOptions, ExecPath, ExecResult, Mapping, SandboxDetail, SandboxEndpoint, SandboxId, SandboxSpec,

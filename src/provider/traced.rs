@@ -18,13 +18,10 @@ mod pty;
 mod upkeep;
 
 use super::{
-    ConnectableProvider, EndpointProvider, ExecSession, FilesProvider, ImageProvider, InspectProvider,
-    ListProvider, LogsProvider, NetworkProvider, PauseProvider, PortForwardingProvider,
+    ConnectableProvider, ContainersProvider, EndpointProvider, ExecSession, FilesProvider, ImageProvider,
+    InspectProvider, ListProvider, LogsProvider, NetworkProvider, PauseProvider, PortForwardingProvider,
     RuntimeRequirementsProvider, SandboxHandle, SandboxProvider, ServicesProvider, SnapshotProvider,
     SpawnProvider, StatsProvider, SweepProvider,
-    ConnectableProvider, ContainersProvider, EndpointProvider, ExecSession, FilesProvider, ImageProvider,
-    InspectProvider, ListProvider, PauseProvider, SandboxHandle, SandboxProvider, SnapshotProvider,
-    SpawnProvider, SweepProvider,
 };
 
 use super::{PtyAttachProvider, PtyProvider};

@@ -10,9 +10,9 @@ mod observe;
 mod pause;
 mod pty;
 mod scope;
+mod service;
 mod services;
 mod setup;
-mod service;
 
 use std::fmt;
 use std::sync::atomic::AtomicBool;

@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use gym_sandbox::provider::{
-    ConnectableProvider, EndpointProvider, FilesProvider, ImageProvider, InspectProvider, ListProvider,
-    LogsProvider, NetworkProvider, PauseProvider, PortForwardingProvider, RuntimeRequirementsProvider,
-    ServicesProvider, SnapshotProvider, SpawnProvider, StatsProvider, SweepProvider,
     ConnectableProvider, ContainersProvider, EndpointProvider, FilesProvider, ImageProvider, InspectProvider,
-    ListProvider, PauseProvider, SnapshotProvider, SpawnProvider, SweepProvider,
+    ListProvider, LogsProvider, NetworkProvider, PauseProvider, PortForwardingProvider,
+    RuntimeRequirementsProvider, ServicesProvider, SnapshotProvider, SpawnProvider, StatsProvider,
+    SweepProvider,
 };
 use gym_sandbox::provider::{PtyAttachProvider, PtyProvider};
 use gym_sandbox::{

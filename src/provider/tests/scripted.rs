@@ -14,13 +14,10 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::provider::{
-    ConnectableProvider, EndpointProvider, ExecSession, FilesProvider, ImageProvider, InspectProvider,
-    ListProvider, LogsProvider, NetworkProvider, PauseProvider, PortForwardingProvider,
+    ConnectableProvider, ContainersProvider, EndpointProvider, ExecSession, FilesProvider, ImageProvider,
+    InspectProvider, ListProvider, LogsProvider, NetworkProvider, PauseProvider, PortForwardingProvider,
     RuntimeRequirementsProvider, SandboxHandle, SandboxProvider, ServicesProvider, SnapshotProvider,
     SpawnProvider, StatsProvider, SweepProvider,
-    ConnectableProvider, ContainersProvider, EndpointProvider, ExecSession, FilesProvider, ImageProvider,
-    InspectProvider, ListProvider, PauseProvider, SandboxHandle, SandboxProvider, SnapshotProvider,
-    SpawnProvider, SweepProvider,
 };
 use crate::spec::{
     DownloadOptions, DownloadTarget, FileEntry, FileStat, RemoveMode, TransferProgress, UploadOptions,
