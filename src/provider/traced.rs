@@ -20,11 +20,9 @@ mod upkeep;
 use super::{
     ConnectableProvider, ContainersProvider, EndpointProvider, ExecSession, FilesProvider, ImageProvider,
     InspectProvider, ListProvider, LogsProvider, NetworkProvider, PauseProvider, PortForwardingProvider,
-    RuntimeRequirementsProvider, SandboxHandle, SandboxProvider, ServicesProvider, SnapshotProvider,
-    SpawnProvider, StatsProvider, SweepProvider,
+    PtyAttachProvider, PtyProvider, RuntimeRequirementsProvider, SandboxHandle, SandboxProvider,
+    ServicesProvider, SnapshotProvider, SpawnProvider, StatsProvider, SweepProvider,
 };
-
-use super::{PtyAttachProvider, PtyProvider};
 
 /// A provider that opens a span for each call of another one.
 ///
