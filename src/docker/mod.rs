@@ -250,7 +250,7 @@ impl SandboxProvider for DockerProvider {
     }
 
     async fn create(&self, spec: &SandboxSpec) -> Result<SandboxHandle> {
-        self.create_sandbox(spec).await
+        Box::pin(self.create_sandbox(spec)).await
     }
 
     async fn exec(&self, handle: &SandboxHandle, options: ExecOptions) -> Result<ExecResult> {
