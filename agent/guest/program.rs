@@ -21,13 +21,17 @@ pub(crate) struct Program<'a> {
     directory: CString,
     /// None where the agent's own user runs it.
     user: Option<User>,
-    /// The container's own program: a terminal that it was given becomes its own.
-    is_main: bool,
+    /// A terminal that it was given becomes its own.
+    takes_terminal: bool,
 }
 
 impl<'a> Program<'a> {
     /// Prepares a client's command.
-    pub(crate) fn of_request(request: &ExecRequest, context: &'a Context) -> Result<Self, Failure> {
+    pub(crate) fn of_request(
+        request: &ExecRequest,
+        context: &'a Context,
+        is_terminal: bool,
+    ) -> Result<Self, Failure> {
         let databases = Databases::read();
         let user = find_user(&request.user, &databases, context)?;
         let uid = user.as_ref().map_or(context.uid, |user| user.uid);
@@ -49,7 +53,13 @@ impl<'a> Program<'a> {
         if directory.first() != Some(&b'/') {
             return Err((StartStage::Cwd, errno::EINVAL));
         }
-        Self::new(context, &request.argv, environment, directory, user)
+        if is_terminal && value_of(&environment, b"TERM").is_none() {
+            environment = overlaid(&environment, [&b"TERM=xterm".to_vec()].into_iter());
+        }
+        Ok(Self {
+            takes_terminal: is_terminal,
+            ..Self::new(context, &request.argv, environment, directory, user)?
+        })
     }
 
     /// Prepares the program that a container was meant to run, which the agent runs in its stead.
@@ -61,7 +71,7 @@ impl<'a> Program<'a> {
         let home = home.map(|home| [b"HOME=", home.as_slice()].concat());
         let environment = overlaid(&context.environment, home.iter());
         Ok(Self {
-            is_main: true,
+            takes_terminal: true,
             ..Self::new(context, argv, environment, &context.directory, None)?
         })
     }
@@ -88,7 +98,7 @@ impl<'a> Program<'a> {
             environment: strings(environment)?,
             directory: CString::new(directory).map_err(|_| (StartStage::Cwd, errno::EINVAL))?,
             user,
-            is_main: false,
+            takes_terminal: false,
         })
     }
 
@@ -117,7 +127,7 @@ impl<'a> Program<'a> {
     /// Runs in the child. Returns only when it failed.
     fn become_program(&self, argv: &sys::Pointers<'_>, environment: &sys::Pointers<'_>) -> Failure {
         sys::start_session();
-        if self.is_main {
+        if self.takes_terminal {
             sys::take_terminal();
         }
         // std ignores this signal for its own programs; others expect the default.

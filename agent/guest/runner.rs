@@ -23,6 +23,9 @@ const LATE_PAUSE_MS: u64 = 1000;
 /// After so many rounds that saw only its own children a kill looks at the whole tree again.
 const ROUNDS_BETWEEN_LOOKS: u32 = 4;
 
+/// The group `tty`.
+const TERMINAL_GROUP: u32 = 5;
+
 /// What a forked child needs to become a runner.
 pub(crate) struct Job<'a> {
     pub(crate) request: &'a ExecRequest,
@@ -30,6 +33,8 @@ pub(crate) struct Job<'a> {
     pub(crate) link: OwnedFd,
     /// Standard input, output and error of the command.
     pub(crate) stdio: [OwnedFd; 3],
+    /// All three are one terminal, which becomes the command's.
+    pub(crate) is_terminal: bool,
 }
 
 /// Runs the command; called in a forked child.
@@ -39,6 +44,7 @@ pub(crate) fn run(job: Job<'_>) -> ! {
         context,
         link,
         stdio,
+        is_terminal,
     } = job;
     sys::block_signals(&SignalSet::all_but(&[]));
     let link = match keep_only(link, stdio) {
@@ -48,7 +54,7 @@ pub(crate) fn run(job: Job<'_>) -> ! {
     // What came for the agent before the fork is the agent's.
     sys::take_signals();
     let mut runner = Runner::new(link);
-    match start(request, context) {
+    match start(request, context, is_terminal) {
         Ok(pid) => runner.main = pid,
         Err((stage, errno)) => {
             runner.report(Report::Failed(stage, errno));
@@ -62,10 +68,15 @@ pub(crate) fn run(job: Job<'_>) -> ! {
     runner.watch()
 }
 
-fn start(request: &ExecRequest, context: &Context) -> Result<i32, Failure> {
+fn start(request: &ExecRequest, context: &Context, is_terminal: bool) -> Result<i32, Failure> {
     // Without it orphans go to the agent, which reaps them; only kills are less exact. The hello says so.
     let _ = sys::become_subreaper();
-    let program = Program::of_request(request, context)?;
+    let program = Program::of_request(request, context, is_terminal)?;
+    if is_terminal {
+        // Else its user could not open /dev/tty's own name anew. The group is that of terminals everywhere.
+        let uid = program.owner().unwrap_or(context.uid);
+        let _ = std::os::unix::fs::chown("/proc/self/fd/0", Some(uid), Some(TERMINAL_GROUP));
+    }
     if let Some(uid) = program.owner() {
         for standard in 0..3 {
             // A user must be able to open /dev/stdout anew. /dev/null stays whose it is.

@@ -6,10 +6,14 @@
     reason = "these calls have no safe form in std, and the program has no dependency"
 )]
 
+mod terminal;
+
 use std::ffi::{CStr, c_char, c_int, c_long, c_uint, c_ulong, c_void};
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
+
+pub(crate) use terminal::{open_terminal, set_terminal_size};
 
 /// The 64-bit layouts and numbers below are those of Linux on x86-64, ARM and RISC-V.
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64", target_endian = "little")))]

@@ -3,6 +3,7 @@
 mod upkeep;
 
 mod compose;
+mod terminal;
 
 use clap::{ArgAction, CommandFactory, Parser, Subcommand, ValueEnum};
 
@@ -13,6 +14,7 @@ pub(super) use compose::{
     ComposePlanArgs, ComposeRunArgs, ComposeUpArgs, ConfigFormatArg, HostPortsArg, ProjectArgs,
     StrictnessArg,
 };
+pub(super) use terminal::{PtyArgs, ShellArgs, TerminalArgs};
 pub(super) use upkeep::{FilterArgs, GcArgs, InspectArgs, PsArgs};
 
 /// Reads the arguments of the process.
@@ -76,6 +78,10 @@ pub(super) enum CommandArgs {
     Create(Box<SandboxArgs>),
     /// Run a command in a sandbox that is there
     Exec(ExecArgs),
+    /// Open a terminal in a sandbox that is there
+    Pty(PtyArgs),
+    /// Open a terminal in a throw-away sandbox
+    Shell(Box<ShellArgs>),
     /// Copy files and directories into a sandbox and out of it
     Cp(CpArgs),
     /// Freeze a sandbox with everything that runs in it

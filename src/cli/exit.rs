@@ -23,7 +23,7 @@ pub(super) fn of_result(result: &ExecResult) -> u8 {
 }
 
 /// What the system keeps of an exit code. A code that loses everything by it stays a failure.
-fn low_byte(code: i32) -> u8 {
+pub(super) fn low_byte(code: i32) -> u8 {
     match u8::try_from(code & 0xff) {
         Ok(0) if code != 0 => FAILURE,
         Ok(byte) => byte,

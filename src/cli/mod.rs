@@ -11,6 +11,7 @@ mod output;
 mod resolve;
 mod session;
 mod stream;
+mod terminal;
 mod units;
 
 use std::process::ExitCode;
@@ -64,6 +65,8 @@ async fn dispatch(action: Action) -> u8 {
         Action::Run(request) => (Box::pin(cmd::run::run(*request)).await, exit::SANDBOX),
         Action::Create(request) => (Box::pin(cmd::create::run(*request)).await, exit::FAILURE),
         Action::Exec(request) => (Box::pin(cmd::exec::run(*request)).await, exit::SANDBOX),
+        Action::Pty(request) => (Box::pin(cmd::pty::attach(*request)).await, exit::SANDBOX),
+        Action::Shell(request) => (Box::pin(cmd::pty::shell(*request)).await, exit::SANDBOX),
         Action::Copy(request) => (Box::pin(cmd::cp::run(*request)).await, exit::FAILURE),
         Action::Pause(request) => (Box::pin(cmd::pause::run(request)).await, exit::FAILURE),
         Action::Logs(request) => (Box::pin(cmd::logs::run(request)).await, exit::FAILURE),

@@ -7,6 +7,7 @@ mod local;
 mod program;
 mod project;
 mod sandbox;
+mod terminal;
 mod upkeep;
 
 use std::path::PathBuf;
@@ -21,6 +22,8 @@ use super::args::{
 use super::output::Format;
 use super::session::Afterwards;
 use super::units::Variable;
+
+pub(super) use terminal::{PtyRequest, ShellRequest};
 
 pub(super) use compose::{ComposeConfigRequest, ConfigOutput};
 pub(super) use project::{
@@ -38,6 +41,10 @@ pub(super) enum Action {
     Create(Box<CreateRequest>),
     /// Run a command in a sandbox that is there.
     Exec(Box<ExecRequest>),
+    /// A terminal in a sandbox that is there.
+    Pty(Box<PtyRequest>),
+    /// A terminal in a sandbox of its own.
+    Shell(Box<ShellRequest>),
     /// Copy files.
     Copy(Box<CopyRequest>),
     /// Freeze a sandbox, or let it run again.
@@ -225,6 +232,8 @@ pub(super) fn resolve(args: Args) -> Result<Action> {
             Action::Create(Box::new(CreateRequest { sandbox, format }))
         }
         CommandArgs::Exec(args) => Action::Exec(Box::new(exec_request(args, config, format)?)),
+        CommandArgs::Pty(args) => Action::Pty(Box::new(terminal::pty(args, config)?)),
+        CommandArgs::Shell(args) => Action::Shell(Box::new(terminal::shell(*args, config)?)),
         CommandArgs::Cp(args) => Action::Copy(Box::new(copy::request(args, config, format)?)),
         CommandArgs::Pause(args) => connected::pause(args, config, format, PauseChange::Pause),
         CommandArgs::Resume(args) => connected::pause(args, config, format, PauseChange::Resume),

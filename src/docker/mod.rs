@@ -47,13 +47,13 @@ use async_trait::async_trait;
 use tokio::sync::OnceCell;
 
 use crate::error::{Operation, Result};
-use crate::provider::PtyProvider;
 use crate::provider::{
     ConnectableProvider, ContainersProvider, EndpointProvider, FilesProvider, ImageProvider, InspectProvider,
     ListProvider, LogsProvider, NetworkProvider, PauseProvider, PortForwardingProvider, Reaper,
     RuntimeRequirementsProvider, SandboxHandle, SandboxProvider, ServicesProvider, SnapshotProvider,
     SpawnProvider, StatsProvider, SweepProvider,
 };
+use crate::provider::{PtyAttachProvider, PtyProvider};
 use crate::spec::{
     ExecOptions, ExecPath, ExecResult, Mapping, SandboxDetail, SandboxEndpoint, SandboxId, SandboxSpec,
     SandboxStatus,
@@ -319,6 +319,11 @@ impl SandboxProvider for DockerProvider {
 
     fn as_pty(&self) -> Option<&dyn PtyProvider> {
         Some(self)
+    }
+
+    fn as_pty_attach(&self) -> Option<&dyn PtyAttachProvider> {
+        // Over an exec of the engine a session ends with its connection.
+        (self.config().exec.exec_path != ExecPathPolicy::Engine).then_some(self as &dyn PtyAttachProvider)
     }
 
     fn as_images(&self) -> Option<&dyn ImageProvider> {

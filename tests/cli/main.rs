@@ -18,5 +18,6 @@ mod local;
 mod run;
 mod signals;
 mod support;
+mod terminal;
 mod upkeep;
 mod usage;

@@ -8,19 +8,23 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../common/proxy.rs"]
+mod proxy;
 
+mod attach;
 mod commands;
 mod ends;
 mod flow;
 mod keys;
 mod many;
+mod screen;
 mod size;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use common::DockerTest;
-use gym_sandbox::docker::ExecPathPolicy;
+use gym_sandbox::docker::{DockerConfig, ExecPathPolicy};
 use gym_sandbox::{AsyncSandbox, SandboxPtySession, SandboxPtySpec, SandboxSpec};
 
 /// No step of a test takes so long.
@@ -33,6 +37,15 @@ macro_rules! on_both_paths {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $name() {
                 if let Some(subject) = crate::Subject::start(gym_sandbox::docker::ExecPathPolicy::Engine).await {
+                    super::$name(&subject).await;
+                    subject.close().await;
+                }
+            })+
+        }
+        mod agent {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                if let Some(subject) = crate::Subject::start(gym_sandbox::docker::ExecPathPolicy::Agent).await {
                     super::$name(&subject).await;
                     subject.close().await;
                 }
@@ -57,6 +70,14 @@ impl Subject {
     pub(crate) async fn start_with(path: ExecPathPolicy, spec: SandboxSpec) -> Option<Self> {
         let mut config = common::config();
         config.exec.exec_path = path;
+        Self::start_of(config, path, spec).await
+    }
+
+    pub(crate) async fn start_configured(config: DockerConfig, path: ExecPathPolicy) -> Option<Self> {
+        Self::start_of(config, path, common::busybox()).await
+    }
+
+    async fn start_of(config: DockerConfig, path: ExecPathPolicy, spec: SandboxSpec) -> Option<Self> {
         let test = common::docker_with(config).await?;
         let sandbox = AsyncSandbox::new(test.provider.clone()).with_spec(spec);
         sandbox.start().await.unwrap();

@@ -1,7 +1,7 @@
 //! What the client says to the agent.
 
 use super::wire::{Malformed, Reader, Writer};
-use super::{Frame, MAGIC, OLDEST_VERSION, VERSION};
+use super::{AttachRequest, Frame, MAGIC, OLDEST_VERSION, SessionRequest, VERSION};
 
 const HELLO: u8 = 0x01;
 const PING: u8 = 0x02;
@@ -13,7 +13,10 @@ const CREDIT: u8 = 0x13;
 const SIGNAL: u8 = 0x14;
 const KILL: u8 = 0x15;
 const DETACH: u8 = 0x16;
-// 0x18 to 0x1f are kept for terminals: resize, attach, list.
+const OPEN_SESSION: u8 = 0x18;
+const ATTACH_SESSION: u8 = 0x19;
+const RESIZE: u8 = 0x1a;
+const CLOSE_SESSION: u8 = 0x1b;
 const READ_FILE: u8 = 0x20;
 const WRITE_FILE: u8 = 0x21;
 const STAT: u8 = 0x22;
@@ -47,6 +50,15 @@ pub enum ClientMessage {
     /// The client wants no more of this channel's output: it goes on being read and is dropped. Exit and end of the
     /// streams are still told. A file that is being read or written is given up.
     Detach,
+    /// Starts a session. The channel is new and becomes the session's. `Detach` on it leaves the session to live on.
+    OpenSession(Box<SessionRequest>),
+    /// Joins a session. The channel is new; the answer is [`AgentMessage::Attached`](super::AgentMessage::Attached) or
+    /// `StartFailed`.
+    AttachSession(AttachRequest),
+    /// Sets rows and columns of the session's terminal.
+    Resize(u16, u16),
+    /// Kills what runs in the session as [`Kill`](Self::Kill) does, and forgets the session.
+    CloseSession(u32),
     /// Reads a file. The channel is new and is the file's until done or failed.
     ReadFile(ReadRequest),
     /// Writes a file with the inputs that follow, up to the end of input. The channel is new.
@@ -206,6 +218,10 @@ impl ClientMessage {
             Self::Signal(number, target) => (SIGNAL, writer.u8(*number).u8(target.to_byte())),
             Self::Kill(milliseconds) => (KILL, writer.u32(*milliseconds)),
             Self::Detach => (DETACH, writer),
+            Self::OpenSession(request) => (OPEN_SESSION, request.write(writer)),
+            Self::AttachSession(request) => (ATTACH_SESSION, request.write(writer)),
+            Self::Resize(rows, cols) => (RESIZE, writer.u16(*rows).u16(*cols)),
+            Self::CloseSession(milliseconds) => (CLOSE_SESSION, writer.u32(*milliseconds)),
             Self::ReadFile(request) => (
                 READ_FILE,
                 writer
@@ -245,6 +261,10 @@ impl ClientMessage {
             SIGNAL => Self::Signal(reader.u8()?, SignalTarget::from_byte(reader.u8()?)?),
             KILL => Self::Kill(reader.u32()?),
             DETACH => Self::Detach,
+            OPEN_SESSION => Self::OpenSession(Box::new(SessionRequest::read(&mut reader)?)),
+            ATTACH_SESSION => Self::AttachSession(AttachRequest::read(&mut reader)?),
+            RESIZE => Self::Resize(reader.u16()?, reader.u16()?),
+            CLOSE_SESSION => Self::CloseSession(reader.u32()?),
             READ_FILE => Self::ReadFile(ReadRequest {
                 max_bytes: reader.u64()?,
                 credit: reader.u32()?,
@@ -285,7 +305,7 @@ const HAS_INPUT: u32 = 1;
 const KEEP_ON_DISCONNECT: u32 = 2;
 
 impl ExecRequest {
-    fn write(&self, writer: Writer) -> Writer {
+    pub(super) fn write(&self, writer: Writer) -> Writer {
         let mut flags = 0;
         if self.has_input {
             flags |= HAS_INPUT;
@@ -306,7 +326,7 @@ impl ExecRequest {
             .list(&self.env, |writer, entry| writer.bytes(entry))
     }
 
-    fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
         let flags = reader.u32()?;
         // A flag that this source does not know would change what the command is: it can't be ignored.
         if flags & !(HAS_INPUT | KEEP_ON_DISCONNECT) != 0 {

@@ -8,6 +8,7 @@ mod agent;
 mod client;
 mod fingerprint;
 mod frame;
+mod terminal;
 mod wire;
 
 pub use agent::{AgentHello, AgentMessage, Exit, ExitCause, FileFailure, FileInfo, FileKind, StartStage};
@@ -16,13 +17,14 @@ pub use client::{
 };
 pub use fingerprint::Fingerprint;
 pub use frame::{Decoder, Frame, Header};
+pub use terminal::{AttachRequest, Attached, KEPT_BYTES, SessionRequest};
 pub use wire::Malformed;
 
 /// The first bytes of every hello.
 pub const MAGIC: [u8; 8] = *b"gymsbx\x00\x01";
 
 /// The version of the protocol that this source speaks.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 /// The oldest version that this source still understands.
 pub const OLDEST_VERSION: u16 = 1;

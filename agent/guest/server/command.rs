@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
 use super::client::ClientId;
+use super::sessions::Session;
 use crate::context::Context;
 use crate::link::{Order, Records};
 use crate::protocol::{ExecRequest, ExitCause, MAX_PAYLOAD_BYTES, StartStage, Stream};
@@ -46,6 +47,8 @@ pub(super) struct Command {
     pub(super) deadline: Option<u64>,
     pub(super) kill_wait_ms: u32,
     pub(super) keeps_on_disconnect: bool,
+    /// It outlives its clients.
+    pub(super) session: Option<Session>,
     /// Program, directory and user as they were asked for, for the report of a failed start.
     subjects: [Vec<u8>; 3],
 }
@@ -89,6 +92,52 @@ pub(super) enum Got {
     End,
 }
 
+/// What a command is connected to: this process's ends, and its own.
+pub(super) struct Streams {
+    input: Option<Input>,
+    outputs: [Output; 2],
+    stdio: [OwnedFd; 3],
+}
+
+impl Streams {
+    pub(super) fn pipes(request: &ExecRequest, null: &File) -> std::io::Result<Self> {
+        let (input, stdin): (_, OwnedFd) = if request.has_input {
+            let (reader, writer) = pipe()?;
+            (Some(Input::new(writer)?), reader.into())
+        } else {
+            (None, null.try_clone()?.into())
+        };
+        let (stdout_reader, stdout) = pipe()?;
+        let (stderr_reader, stderr) = pipe()?;
+        Ok(Self {
+            input,
+            outputs: [
+                Output::new(Stream::Stdout, stdout_reader, request.stdout_credit)?,
+                Output::new(Stream::Stderr, stderr_reader, request.stderr_credit)?,
+            ],
+            stdio: [stdin, stdout.into(), stderr.into()],
+        })
+    }
+
+    /// One terminal for all three. It is read and written as a pipe is; the end of its program is an error of the read.
+    pub(super) fn terminal(reader: OwnedFd, writer: OwnedFd, programs: OwnedFd) -> std::io::Result<Self> {
+        let nothing = Output {
+            stream: Stream::Stderr,
+            pipe: None,
+            credit: 0,
+            total_bytes: 0,
+            is_dropped: false,
+            until_drained: None,
+            capacity: 0,
+        };
+        Ok(Self {
+            input: Some(Input::new(writer.into())?),
+            outputs: [Output::new(Stream::Stdout, reader.into(), 0)?, nothing],
+            stdio: [programs.try_clone()?, programs.try_clone()?, programs],
+        })
+    }
+}
+
 impl Command {
     /// Forks the runner of a new command. The error number when that is not possible.
     pub(super) fn start(
@@ -96,35 +145,22 @@ impl Command {
         channel: u32,
         request: &ExecRequest,
         context: &Context,
-        null: &File,
+        streams: Streams,
+        is_terminal: bool,
     ) -> std::io::Result<Self> {
-        let (input, stdin): (_, OwnedFd) = if request.has_input {
-            let (reader, writer) = pipe()?;
-            sys::set_nonblocking(&writer)?;
-            (
-                Some(Input {
-                    pipe: writer,
-                    pending: VecDeque::new(),
-                    is_ending: false,
-                }),
-                reader.into(),
-            )
-        } else {
-            (None, null.try_clone()?.into())
-        };
-        let (stdout_reader, stdout) = pipe()?;
-        let (stderr_reader, stderr) = pipe()?;
+        let Streams {
+            input,
+            outputs,
+            stdio,
+        } = streams;
         let (link, runner_link) = UnixStream::pair()?;
         link.set_nonblocking(true)?;
-        let outputs = [
-            Output::new(Stream::Stdout, stdout_reader, request.stdout_credit)?,
-            Output::new(Stream::Stderr, stderr_reader, request.stderr_credit)?,
-        ];
         let job = Job {
             request,
             context,
             link: runner_link.into(),
-            stdio: [stdin, stdout.into(), stderr.into()],
+            stdio,
+            is_terminal,
         };
         let runner = sys::fork_process()?;
         if runner == 0 {
@@ -150,6 +186,7 @@ impl Command {
             deadline: (request.timeout_ms > 0).then(|| sys::now_ms().saturating_add(request.timeout_ms)),
             kill_wait_ms: request.kill_wait_ms,
             keeps_on_disconnect: request.keep_on_disconnect,
+            session: None,
             subjects: [
                 request.argv.first().cloned().unwrap_or_default(),
                 request.cwd.clone(),
@@ -204,6 +241,16 @@ impl Command {
             && self.is_empty
             && self.kills.is_empty()
             && self.outputs.iter().all(|output| output.pipe.is_none())
+            && self.session.as_ref().is_none_or(Session::is_released)
+    }
+
+    /// What is read of an output has a place.
+    pub(super) fn has_room(&self, index: usize) -> bool {
+        self.outputs[index].is_dropped
+            || self
+                .session
+                .as_ref()
+                .is_none_or(|session| session.has_room(index, self.client.is_some()))
     }
 
     pub(super) fn output(&mut self, stream: Stream) -> &mut Output {
@@ -215,6 +262,20 @@ impl Command {
 }
 
 impl Input {
+    fn new(pipe: PipeWriter) -> std::io::Result<Self> {
+        sys::set_nonblocking(&pipe)?;
+        Ok(Self {
+            pipe,
+            pending: VecDeque::new(),
+            is_ending: false,
+        })
+    }
+
+    /// How many bytes may be sent that were not.
+    pub(super) fn room(&self, window: u32) -> u32 {
+        window.saturating_sub(u32::try_from(self.pending.len()).unwrap_or(u32::MAX))
+    }
+
     /// How much more may be kept for the command.
     pub(super) fn is_over(&self, more: usize, window: u32) -> bool {
         self.pending.len() + more > window as usize
@@ -273,6 +334,11 @@ impl Output {
     /// The command has exited: from now on the end of what it wrote is looked for.
     pub(super) fn expect_drain(&mut self) {
         self.until_drained = Some(self.capacity);
+    }
+
+    /// What is read has another limit than the credit of a client.
+    pub(super) fn take_all(&mut self) {
+        self.credit = u64::MAX;
     }
 
     /// It may be read now, as far as its client has room.

@@ -2,7 +2,7 @@
 
 use super::Server;
 use super::client::{Channel, ClientId};
-use super::command::{Command, Phase};
+use super::command::{Command, Phase, Streams};
 use crate::link::Order;
 use crate::protocol::{
     AgentMessage, ClientMessage, ExecRequest, ExitCause, INPUT_WINDOW_BYTES, OLDEST_VERSION, StartStage,
@@ -11,7 +11,7 @@ use crate::protocol::{
 use crate::sys::errno;
 
 /// How many commands may be known at once; each has a process and four descriptors.
-const MOST_COMMANDS: usize = 8192;
+pub(super) const MOST_COMMANDS: usize = 8192;
 /// How many bytes of a ping are sent back.
 const PONG_BYTES: usize = 64;
 /// How long a kill that nobody waits for is pursued with haste.
@@ -56,6 +56,14 @@ impl Server {
             ClientMessage::Exec(request) => {
                 self.check_new(id, channel)?;
                 self.start_command(id, channel, &request);
+            }
+            ClientMessage::OpenSession(request) => {
+                self.check_new(id, channel)?;
+                self.open_session(id, channel, *request);
+            }
+            ClientMessage::AttachSession(request) => {
+                self.check_new(id, channel)?;
+                self.attach_session(id, channel, &request);
             }
             ClientMessage::ReadFile(request) => {
                 self.check_new(id, channel)?;
@@ -108,7 +116,7 @@ impl Server {
             }
             (Some(Channel::Command(number)), message) => self.obey_for_command(number, message),
             // It can have ended while the message was under way.
-            (None, ClientMessage::Kill(_)) => {
+            (None, ClientMessage::Kill(_) | ClientMessage::CloseSession(_)) => {
                 let killed = AgentMessage::Killed {
                     cause: ExitCause::Request,
                     killed: 0,
@@ -123,6 +131,9 @@ impl Server {
     }
 
     fn obey_for_command(&mut self, number: u64, message: ClientMessage) -> Result<(), &'static str> {
+        let Some(message) = self.obey_for_session(number, message) else {
+            return Ok(());
+        };
         let Some(command) = self.commands.get_mut(&number) else {
             return Ok(());
         };
@@ -172,7 +183,9 @@ impl Server {
         if self.commands.len() >= MOST_COMMANDS {
             return self.tell(id, channel, &failed(StartStage::Resources, errno::EAGAIN));
         }
-        match Command::start(id, channel, request, &self.context, &self.null) {
+        let started = Streams::pipes(request, &self.null)
+            .and_then(|streams| Command::start(id, channel, request, &self.context, streams, false));
+        match started {
             Ok(command) => {
                 let number = self.number();
                 self.commands.insert(number, command);
@@ -217,6 +230,10 @@ impl Server {
             .values_mut()
             .filter(|command| command.client == Some(id))
         {
+            if command.session.is_some() {
+                Self::disconnect_session(command);
+                continue;
+            }
             command.client = None;
             command.detach();
             command.kills.clear();

@@ -9,6 +9,8 @@ mod files;
 mod lost;
 mod outbox;
 mod reports;
+mod ring;
+mod sessions;
 mod streams;
 mod timers;
 mod writing;
@@ -161,6 +163,7 @@ impl Server {
         }
         self.look_for_drains();
         self.read_files();
+        self.send_sessions();
         self.pursue_lost();
         for client in self.clients.values_mut() {
             if !client.outbox.is_empty() {
@@ -214,6 +217,7 @@ impl Server {
             for (index, output) in command.outputs.iter().enumerate() {
                 if let Some(pipe) = &output.pipe
                     && output.wants_to_read(is_full)
+                    && command.has_room(index)
                 {
                     add(PollFd::new(pipe, POLLIN), Source::Output(*number, index));
                 }
@@ -336,6 +340,7 @@ impl Server {
 
     /// Forgets clients and commands that are over.
     fn clear_away(&mut self) {
+        self.limit_ended_sessions();
         let over: Vec<ClientId> = self
             .clients
             .iter()

@@ -103,6 +103,9 @@ impl Server {
             user_us,
             system_us,
         };
+        if let Some(session) = &mut command.session {
+            session.note_exit(exit);
+        }
         self.tell_of(number, &AgentMessage::Exited(exit));
         // What it wrote at its very end is told in the same turn, so that a short command needs one write.
         for index in 0..2 {

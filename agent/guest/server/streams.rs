@@ -13,6 +13,9 @@ impl Server {
         let Some(command) = self.commands.get_mut(&number) else {
             return;
         };
+        if command.session.is_some() {
+            return self.read_session(number, index);
+        }
         let client = command.client.and_then(|id| self.clients.get_mut(&id));
         let output = &mut command.outputs[index];
         if !output.wants_to_read(client.as_ref().is_some_and(|client| client.outbox.is_full())) {

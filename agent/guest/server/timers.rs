@@ -72,7 +72,7 @@ impl Server {
 
     /// How long the loop may sleep; None for ever.
     pub(super) fn next_timeout(&self) -> Option<u64> {
-        if self.can_read_files() {
+        if self.can_read_files() || !self.sessions_to_send().is_empty() {
             return Some(0);
         }
         let commands = self.commands.values();

@@ -15,6 +15,7 @@ pub(super) mod logs;
 pub(super) mod pause;
 pub(super) mod prefetch;
 pub(super) mod ps;
+pub(super) mod pty;
 pub(super) mod remove;
 pub(super) mod run;
 pub(super) mod stats;

@@ -14,6 +14,8 @@ pub(super) fn check(global: &GlobalArgs, command: &CommandArgs) -> Result<()> {
         CommandArgs::Compose(_) | CommandArgs::Completions(_) => Ok(()),
         CommandArgs::Create(_) => Err(unsupported("`create`")),
         CommandArgs::Exec(_) => Err(unsupported("`exec`")),
+        CommandArgs::Pty(_) => Err(unsupported("`pty`")),
+        CommandArgs::Shell(_) => Err(unsupported("`shell`")),
         CommandArgs::Cp(_) => Err(unsupported("`cp`")),
         CommandArgs::Pause(_) => Err(unsupported("`pause`")),
         CommandArgs::Resume(_) => Err(unsupported("`resume`")),

@@ -9,7 +9,12 @@ use super::{Input, ProgramRequest};
 
 /// How commands are run.
 pub(super) fn exec_path(args: &ProgramArgs) -> ExecPathPolicy {
-    match args.exec_path {
+    policy(args.exec_path)
+}
+
+/// The library's word for it.
+pub(super) fn policy(path: ExecPathArg) -> ExecPathPolicy {
+    match path {
         ExecPathArg::Auto => ExecPathPolicy::Auto,
         ExecPathArg::Engine => ExecPathPolicy::Engine,
         ExecPathArg::Agent => ExecPathPolicy::Agent,

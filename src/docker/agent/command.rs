@@ -318,7 +318,7 @@ fn remaining_ms(deadline: Deadline) -> u64 {
 }
 
 /// What the agent is told of the user. None when it can't run commands as this one: the engine can.
-fn user_for(link: &Link, user: Option<&User>) -> Option<Vec<u8>> {
+pub(super) fn user_for(link: &Link, user: Option<&User>) -> Option<Vec<u8>> {
     let Some(user) = user else { return Some(Vec::new()) };
     let hello = link.hello();
     if hello.uid == 0 && hello.effective_capabilities & SWITCH_USERS == SWITCH_USERS {

@@ -138,11 +138,15 @@ impl Link {
 
     /// Sends a command when there is room for it. Dropped before its end, nothing was sent.
     pub(super) async fn exec(&self, request: ExecRequest) -> Result<Opened, Lost> {
-        let mailbox = Arc::new(Mailbox::new(INPUT_WINDOW_BYTES));
+        self.open_with(&ClientMessage::Exec(Box::new(request)), INPUT_WINDOW_BYTES)
+            .await
+    }
+
+    /// Sends what opens a channel for a command or session. Dropped before its end, nothing was sent.
+    pub(super) async fn open_with(&self, request: &ClientMessage, input_credit: u32) -> Result<Opened, Lost> {
+        let mailbox = Arc::new(Mailbox::new(input_credit));
         let receiver = Receiver::Command(Arc::clone(&mailbox));
-        let channel = self
-            .ask(receiver, &ClientMessage::Exec(Box::new(request)))
-            .await?;
+        let channel = self.ask(receiver, request).await?;
         Ok(Opened { channel, mailbox })
     }
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::{Bytes, BytesMut};
-use gym_sandbox_agent::protocol::{AgentMessage, Exit, ExitCause, Malformed, StartStage, Stream};
+use gym_sandbox_agent::protocol::{AgentMessage, Attached, Exit, ExitCause, Malformed, StartStage, Stream};
 use tokio::sync::Notify;
 
 /// How many bytes of each stream of a command may be under way or waiting here.
@@ -40,6 +40,10 @@ pub(super) struct News {
     pub(super) exit: Option<Exit>,
     /// The last kill that was reported.
     pub(super) killed: Option<Killed>,
+    /// The session was joined.
+    pub(super) attached: Option<Attached>,
+    /// The session was taken over.
+    pub(super) evicted: bool,
     /// The connection is lost, and why.
     pub(super) lost: Option<Arc<str>>,
 }
@@ -154,10 +158,20 @@ impl Mailbox {
                     is_unsure,
                 });
             }
+            AgentMessage::Attached(attached) => {
+                inbox.news.attached = Some(attached);
+                inbox.input_credit = inbox.input_credit.saturating_add(attached.input_credit as usize);
+                self.input.notify_one();
+            }
+            AgentMessage::Evicted => {
+                inbox.news.evicted = true;
+                inbox.input_closed = true;
+                self.input.notify_one();
+            }
             AgentMessage::Gone => return Ok(true),
             _ => return Err(Malformed("a command's channel has another message")),
         }
-        let is_last = inbox.news.start_failed.is_some();
+        let is_last = inbox.news.start_failed.is_some() || inbox.news.evicted;
         drop(inbox);
         self.changed.notify_one();
         Ok(is_last)

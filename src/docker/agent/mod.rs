@@ -22,6 +22,9 @@ mod session;
 mod socket;
 #[cfg_attr(not(test), allow(dead_code, reason = "the sweep will call it"))]
 mod stale;
+mod terminal;
+mod terminal_pump;
+mod terminal_session;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -18,9 +18,7 @@ const CHUNKS: usize = 4;
 pub(in crate::docker) enum Over {
     Closed,
     /// Left to live on in the sandbox.
-    #[allow(dead_code, reason = "only sessions of the agent can be left")]
     Left,
-    #[allow(dead_code, reason = "only sessions of the agent can be taken over")]
     Evicted,
     Lost(Arc<str>),
 }

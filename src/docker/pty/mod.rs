@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use async_trait::async_trait;
 
 use crate::error::{Error, Operation, Result};
-use crate::provider::{PtyProvider, PtySession, SandboxHandle};
-use crate::spec::{SandboxId, SandboxPtySpec};
+use crate::provider::{PtyAttachProvider, PtyProvider, PtySession, SandboxHandle};
+use crate::spec::{PtyAttachOptions, SandboxId, SandboxPtySpec};
 
 use super::{DockerProvider, DockerRaw, PROVIDER};
 
@@ -55,20 +55,40 @@ impl PtyProvider for DockerProvider {
                     .with_hint("give the command as a list"),
             );
         };
-        let session = engine::create(self, id, raw, spec, argv).await?;
+        let session = match Box::pin(self.create_pty_by_agent(id, raw, spec, &argv)).await? {
+            Some(session) => session,
+            None => engine::create(self, id, raw, spec, argv).await?,
+        };
+        self.terminals().add(&session);
+        Ok(session)
+    }
+}
+
+#[async_trait]
+impl PtyAttachProvider for DockerProvider {
+    async fn attach_pty(
+        &self,
+        handle: &SandboxHandle,
+        session_id: &str,
+        options: PtyAttachOptions,
+    ) -> Result<Arc<dyn PtySession>> {
+        let raw = handle.raw_for::<DockerRaw>(PROVIDER, Operation::Pty)?;
+        let session = self
+            .attach_pty_by_agent(handle.sandbox_id(), raw, session_id, options)
+            .await?;
         self.terminals().add(&session);
         Ok(session)
     }
 }
 
 /// What ending the input of a terminal is answered with.
-fn no_input_end(id: &SandboxId) -> Error {
+pub(super) fn no_input_end(id: &SandboxId) -> Error {
     Error::unsupported(Operation::Pty, PROVIDER, "ending the input of a terminal")
         .with_sandbox(id)
         .with_hint("write the key ^D, byte 4, at the start of a line")
 }
 
 /// What resizing pipes is answered with.
-fn no_size(id: &SandboxId) -> Error {
+pub(super) fn no_size(id: &SandboxId) -> Error {
     Error::unsupported(Operation::Pty, PROVIDER, "a size of pipes").with_sandbox(id)
 }

@@ -9,7 +9,7 @@ pub use file::{FileFailure, FileInfo, FileKind};
 pub use hello::AgentHello;
 
 use super::wire::{Malformed, Reader, Writer};
-use super::{Frame, Stream};
+use super::{Attached, Frame, Stream};
 
 const HELLO: u8 = 0x81;
 const PONG: u8 = 0x82;
@@ -25,7 +25,8 @@ const INPUT_CREDIT: u8 = 0x97;
 const INPUT_CLOSED: u8 = 0x98;
 const KILLED: u8 = 0x99;
 const GONE: u8 = 0x9a;
-// 0x9b to 0x9f are kept for terminals.
+const ATTACHED: u8 = 0x9b;
+const EVICTED: u8 = 0x9c;
 const FILE_INFO: u8 = 0xa0;
 const FILE_ENTRIES: u8 = 0xa1;
 const FILE_DONE: u8 = 0xa2;
@@ -83,6 +84,10 @@ pub enum AgentMessage {
     },
     /// Exited, all streams ended and no descendant lives: the last message of a command's channel.
     Gone,
+    /// The session was joined. Comes before its output.
+    Attached(Attached),
+    /// Another client has taken the session over: the last message of this channel.
+    Evicted,
     /// The answer to stat, and the first to a read.
     FileInfo(FileInfo),
     /// Entries of a directory, in no order; comes any number of times before done.
@@ -145,6 +150,8 @@ impl AgentMessage {
                     .list(survivors, |writer, pid| writer.u32(*pid)),
             ),
             Self::Gone => (GONE, writer),
+            Self::Attached(attached) => (ATTACHED, attached.write(writer)),
+            Self::Evicted => (EVICTED, writer),
             Self::FileInfo(info) => (FILE_INFO, info.write(writer)),
             Self::FileEntries(entries) => (
                 FILE_ENTRIES,
@@ -192,6 +199,8 @@ impl AgentMessage {
                 survivors: reader.list(4, Reader::u32)?,
             },
             GONE => Self::Gone,
+            ATTACHED => Self::Attached(Attached::read(&mut reader)?),
+            EVICTED => Self::Evicted,
             FILE_INFO => Self::FileInfo(FileInfo::read(&mut reader)?),
             FILE_ENTRIES => Self::FileEntries(reader.list(FileInfo::SMALLEST_BYTES, FileInfo::read)?),
             FILE_DONE => Self::FileDone(reader.u64()?),

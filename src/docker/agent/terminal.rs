@@ -1,0 +1,264 @@
+//! Sessions of the agent: they live in the sandbox, and are joined from anywhere (contract D25, Z8).
+
+use std::sync::Arc;
+
+use gym_sandbox_agent::protocol::{
+    AttachRequest, ClientMessage, ExecRequest, INPUT_WINDOW_BYTES, SessionRequest,
+};
+use tokio::sync::watch;
+
+use crate::error::{Error, ErrorKind, Operation, Result};
+use crate::provider::PtySession;
+use crate::spec::{ExecReason, ExecResult, PtyAttachOptions, PtyMode, SandboxId, SandboxPtySpec};
+
+use super::super::pty::core::{Core, Taps};
+use super::super::{DockerProvider, DockerRaw, PROVIDER};
+use super::command::user_for;
+use super::ending;
+use super::link::Lost;
+use super::mailbox::{Mailbox, WINDOW_BYTES};
+use super::resident::Route;
+use super::terminal_pump::{ANSWER, Line, NotJoined, Pump};
+use super::terminal_session::AgentPty;
+
+const ENOENT: i32 = 2;
+const EBUSY: i32 = 16;
+
+impl DockerProvider {
+    /// Starts a session by the agent; None where the engine is to do it.
+    pub(in crate::docker) async fn create_pty_by_agent(
+        &self,
+        id: &SandboxId,
+        raw: &DockerRaw,
+        spec: &SandboxPtySpec,
+        argv: &[String],
+    ) -> Result<Option<Arc<dyn PtySession>>> {
+        let link = match raw.agent.route(self, &raw.container_id).await {
+            Route::Agent(link) => link,
+            Route::Engine => return Ok(None),
+            Route::Ended(result) => return Err(unusable(id, &result)),
+        };
+        let Some(user) = user_for(&link, spec.user.as_ref()) else {
+            return Ok(None);
+        };
+        let name = uuid::Uuid::new_v4().simple().to_string();
+        let env = spec.env.iter();
+        let exec = ExecRequest {
+            id: name.clone().into_bytes(),
+            argv: argv
+                .iter()
+                .map(|argument| argument.clone().into_bytes())
+                .collect(),
+            env: env
+                .map(|(name, value)| format!("{name}={value}").into_bytes())
+                .collect(),
+            cwd: spec.cwd.clone().unwrap_or_default().into_bytes(),
+            user,
+            has_input: true,
+            keep_on_disconnect: true,
+            timeout_ms: 0,
+            kill_wait_ms: 0,
+            stdout_credit: WINDOW_BYTES,
+            stderr_credit: WINDOW_BYTES,
+        };
+        let request = SessionRequest {
+            name: name.clone().into_bytes(),
+            is_terminal: spec.mode == PtyMode::Pty,
+            rows: spec.rows,
+            cols: spec.cols,
+            exec,
+        };
+        let lost = |why: &str| pty_error(id, format!("the session could not be started: {why}"));
+        let opened = link
+            .open_with(&ClientMessage::OpenSession(Box::new(request)), INPUT_WINDOW_BYTES)
+            .await
+            .map_err(|Lost(why)| lost(&why))?;
+        let mut opening = Opening {
+            line: Line {
+                link,
+                channel: opened.channel,
+                mailbox: opened.mailbox,
+            },
+            is_armed: true,
+        };
+        let started = tokio::time::timeout(ANSWER, until_started(&opening.line.mailbox)).await;
+        match started {
+            Ok(Ok(())) => {}
+            Ok(Err(NotStarted::Failed(result))) => {
+                opening.is_armed = false;
+                opening.line.link.forget(opening.line.channel);
+                let message = result.message.unwrap_or_default();
+                let core = Core::ended(id, &name, spec.mode, &message, result.return_code);
+                return Ok(Some(Arc::new(AgentPty {
+                    core,
+                    line: watch::Sender::new(opening.line.clone()).subscribe(),
+                    is_creator: false,
+                    replay_offset: 0,
+                    writing: tokio::sync::Mutex::default(),
+                })));
+            }
+            Ok(Err(NotStarted::Lost(why))) => return Err(lost(&why)),
+            Err(_) => return Err(lost("the agent does not answer")),
+        }
+        opening.is_armed = false;
+        let (core, taps) = Core::new(id, &name, spec.mode);
+        Ok(Some(self.joined(
+            raw,
+            core,
+            taps,
+            opening.line.clone(),
+            true,
+            [0, 0],
+        )))
+    }
+
+    /// Joins a session of the agent.
+    pub(in crate::docker) async fn attach_pty_by_agent(
+        &self,
+        id: &SandboxId,
+        raw: &DockerRaw,
+        name: &str,
+        options: PtyAttachOptions,
+    ) -> Result<Arc<dyn PtySession>> {
+        let mut lost: Arc<str> = "the connection was lost".into();
+        // What was lost on the way has taken nothing that a second try does not take again.
+        for _ in 0..2 {
+            let connection = match raw.agent.route(self, &raw.container_id).await {
+                Route::Agent(link) => link,
+                Route::Engine => {
+                    return Err(Error::unsupported(
+                        Operation::Pty,
+                        PROVIDER,
+                        "attaching to PTY sessions in a sandbox without the agent",
+                    )
+                    .with_sandbox(id)
+                    .with_hint("set `exec.exec_path` to `auto` or `agent` where the sandbox is made"));
+                }
+                Route::Ended(result) => return Err(unusable(id, &result)),
+            };
+            let request = AttachRequest {
+                name: name.as_bytes().to_vec(),
+                takeover: options.takeover,
+                stdout_since: options.since.unwrap_or(u64::MAX),
+                // A number of standard output says nothing about errors: all that is kept, or what comes.
+                stderr_since: if options.since.is_some() { 0 } else { u64::MAX },
+                stdout_credit: WINDOW_BYTES,
+                stderr_credit: WINDOW_BYTES,
+            };
+            match Line::attach(connection, request).await {
+                Ok(line) => {
+                    let attached = line.mailbox.news().attached.unwrap_or_default();
+                    let mode = if attached.is_terminal {
+                        PtyMode::Pty
+                    } else {
+                        PtyMode::Pipe
+                    };
+                    let (core, taps) = Core::new(id, name, mode);
+                    let offsets = [attached.stdout_offset, attached.stderr_offset];
+                    return Ok(self.joined(raw, core, taps, line, false, offsets));
+                }
+                Err(NotJoined::Refused(ENOENT)) => {
+                    return Err(
+                        pty_error(id, format!("there is no session `{}`", name.escape_debug())).with_hint(
+                            "it may have been closed, or ended and then gone to make room for others",
+                        ),
+                    );
+                }
+                Err(NotJoined::Refused(EBUSY)) => {
+                    return Err(pty_error(id, "the session is held by another client".to_owned())
+                        .with_hint("attach with `takeover` to have it all the same"));
+                }
+                Err(NotJoined::Refused(errno)) => {
+                    return Err(pty_error(id, format!("the agent refuses (errno {errno})")));
+                }
+                Err(NotJoined::Lost(why)) => lost = why,
+            }
+        }
+        Err(pty_error(id, format!("the session could not be joined: {lost}")))
+    }
+
+    fn joined(
+        &self,
+        raw: &DockerRaw,
+        core: Arc<Core>,
+        taps: Taps,
+        line: Line,
+        is_creator: bool,
+        offsets: [u64; 2],
+    ) -> Arc<dyn PtySession> {
+        let line = watch::Sender::new(line);
+        let session = AgentPty {
+            core: Arc::clone(&core),
+            line: line.subscribe(),
+            is_creator,
+            replay_offset: offsets[0],
+            writing: tokio::sync::Mutex::default(),
+        };
+        let pump = Pump {
+            core,
+            provider: self.clone(),
+            container_id: raw.container_id.clone(),
+            resident: Arc::clone(&raw.agent),
+            line,
+            offsets,
+            barren: 0,
+        };
+        tokio::spawn(pump.run(taps));
+        Arc::new(session)
+    }
+}
+
+enum NotStarted {
+    Failed(Box<ExecResult>),
+    Lost(Arc<str>),
+}
+
+async fn until_started(mailbox: &Mailbox) -> std::result::Result<(), NotStarted> {
+    loop {
+        let news = mailbox.news();
+        if let Some(failed) = &news.start_failed {
+            return Err(NotStarted::Failed(Box::new(ending::start_failed(failed))));
+        }
+        if news.started {
+            return Ok(());
+        }
+        if let Some(why) = news.lost {
+            return Err(NotStarted::Lost(why));
+        }
+        mailbox.changed().await;
+    }
+}
+
+/// Closes a session whose start was given up (contract Z11).
+struct Opening {
+    line: Line,
+    is_armed: bool,
+}
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        if self.is_armed {
+            self.line.push(&ClientMessage::CloseSession(0));
+            self.line.link.forget(self.line.channel);
+        }
+    }
+}
+
+fn pty_error(id: &SandboxId, message: String) -> Error {
+    Error::new(ErrorKind::Pty, Operation::Pty, message).with_sandbox(id)
+}
+
+/// The error for a sandbox that can run nothing.
+fn unusable(id: &SandboxId, result: &ExecResult) -> Error {
+    let kind = match result.reason {
+        Some(ExecReason::Sandbox(reason)) => ErrorKind::Sandbox(reason),
+        _ => ErrorKind::Pty,
+    };
+    let message = result.message.clone();
+    Error::new(
+        kind,
+        Operation::Pty,
+        message.unwrap_or_else(|| "the sandbox can run nothing".to_owned()),
+    )
+    .with_sandbox(id)
+}

@@ -1,0 +1,251 @@
+//! A session of the agent as its callers use it. The task of `terminal_pump` reads it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use gym_sandbox_agent::protocol::{AgentMessage, ClientMessage, MAX_PAYLOAD_BYTES, SignalTarget};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::error::{Operation, Result};
+use crate::provider::PtySession;
+use crate::spec::{ExecPath, PtyMode, check_terminal_size};
+
+use super::super::pty::core::{Core, Over};
+use super::super::pty::{no_input_end, no_size};
+use super::link::Link;
+use super::mailbox::Mailbox;
+use super::terminal_pump::{ANSWER, Line};
+
+/// How long the agent may take to kill what is closed.
+const KILL: Duration = Duration::from_secs(10);
+
+/// The signals that programs are sent by name; the numbers are those of Linux on x86-64, ARM and RISC-V.
+const SIGNALS: [(&str, u8); 19] = [
+    ("HUP", 1),
+    ("INT", 2),
+    ("QUIT", 3),
+    ("ILL", 4),
+    ("TRAP", 5),
+    ("ABRT", 6),
+    ("BUS", 7),
+    ("FPE", 8),
+    ("KILL", 9),
+    ("USR1", 10),
+    ("SEGV", 11),
+    ("USR2", 12),
+    ("PIPE", 13),
+    ("ALRM", 14),
+    ("TERM", 15),
+    ("CONT", 18),
+    ("STOP", 19),
+    ("TSTP", 20),
+    ("WINCH", 28),
+];
+
+pub(super) struct AgentPty {
+    pub(super) core: Arc<Core>,
+    pub(super) line: watch::Receiver<Line>,
+    /// Made here, so that closing it ends its program.
+    pub(super) is_creator: bool,
+    pub(super) replay_offset: u64,
+    /// One write at a time: credit is waited for by one.
+    pub(super) writing: tokio::sync::Mutex<()>,
+}
+
+/// Gives credit back that was taken for bytes that were not sent.
+struct Credit<'a> {
+    mailbox: &'a Mailbox,
+    bytes: usize,
+}
+
+impl Drop for Credit<'_> {
+    fn drop(&mut self) {
+        if let Ok(bytes) = u32::try_from(self.bytes)
+            && bytes > 0
+        {
+            let _not_last = self.mailbox.put(AgentMessage::InputCredit(bytes));
+        }
+    }
+}
+
+impl AgentPty {
+    fn push(&self, message: &ClientMessage) {
+        self.line.borrow().push(message);
+    }
+
+    async fn write_all(&self, mut bytes: &[u8]) -> Result<()> {
+        let _turn = self.writing.lock().await;
+        while !bytes.is_empty() {
+            let line = self.line.borrow().clone();
+            let most = bytes.len().min(MAX_PAYLOAD_BYTES);
+            if let Some(taken) = line.mailbox.input_credit(most).await {
+                let mut credit = Credit {
+                    mailbox: &line.mailbox,
+                    bytes: taken,
+                };
+                let (now, rest) = bytes.split_at(taken);
+                if line
+                    .link
+                    .send(&ClientMessage::Input(now.to_vec()), line.channel)
+                    .await
+                {
+                    credit.bytes = 0;
+                    bytes = rest;
+                    continue;
+                }
+            } else if line.link.lost().is_none() {
+                return Err(self
+                    .core
+                    .pty_error("the session takes no input any more".to_owned()));
+            }
+            // Another connection is being made, or the session is over, which ends this from outside.
+            let mut changed = self.line.clone();
+            let is_same = |now: &Line| Arc::ptr_eq(&now.mailbox, &line.mailbox);
+            if changed.wait_for(|now| !is_same(now)).await.is_err() {
+                self.core.until_over().await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until the agent has done what it was told before.
+    async fn settle(link: &Link) {
+        let _silent = tokio::time::timeout(ANSWER, link.ping()).await.is_err();
+    }
+
+    /// Tells the agent that nothing more is wanted here.
+    fn let_go(&self, kill_ms: u32) {
+        if self.is_creator {
+            self.push(&ClientMessage::CloseSession(kill_ms));
+        } else {
+            self.push(&ClientMessage::Detach);
+        }
+    }
+}
+
+#[async_trait]
+impl PtySession for AgentPty {
+    fn session_id(&self) -> &str {
+        &self.core.session_id
+    }
+
+    fn mode(&self) -> PtyMode {
+        self.core.mode
+    }
+
+    fn exec_path(&self) -> ExecPath {
+        ExecPath::Agent
+    }
+
+    fn is_closed(&self) -> bool {
+        self.core.is_closed()
+    }
+
+    fn replay_offset(&self) -> u64 {
+        self.replay_offset
+    }
+
+    async fn read(&self) -> Result<Bytes> {
+        self.core.read().await
+    }
+
+    async fn read_stderr(&self) -> Result<Bytes> {
+        self.core.read_stderr().await
+    }
+
+    async fn write(&self, bytes: &[u8]) -> Result<()> {
+        self.core.while_live(self.write_all(bytes)).await?
+    }
+
+    async fn close_input(&self) -> Result<()> {
+        self.core.check_live()?;
+        if self.core.mode == PtyMode::Pty {
+            return Err(no_input_end(&self.core.sandbox_id));
+        }
+        let closing = async {
+            let _turn = self.writing.lock().await;
+            self.push(&ClientMessage::InputEnd);
+        };
+        self.core.while_live(closing).await
+    }
+
+    async fn resize(&self, rows: u16, cols: u16) -> Result<()> {
+        check_terminal_size(Operation::Pty, rows, cols)?;
+        self.core.check_live()?;
+        if self.core.mode == PtyMode::Pipe {
+            return Err(no_size(&self.core.sandbox_id));
+        }
+        self.push(&ClientMessage::Resize(rows, cols));
+        Ok(())
+    }
+
+    async fn send_signal(&self, name: &str) -> Result<()> {
+        let name = super::super::exec::signal_name(name, Operation::Pty)?;
+        let number = SIGNALS.iter().find(|(known, _)| *known == name);
+        self.core.check_live()?;
+        if let Some((_, number)) = number {
+            self.push(&ClientMessage::Signal(*number, SignalTarget::Group));
+        }
+        Ok(())
+    }
+
+    async fn wait_exit(&self) -> Result<i32> {
+        self.core.wait_exit().await
+    }
+
+    async fn close(&self) -> Result<()> {
+        if !self.core.end(Over::Closed) {
+            return Ok(());
+        }
+        let line = self.line.borrow().clone();
+        self.let_go(u32::try_from(KILL.as_millis()).unwrap_or(u32::MAX));
+        if !self.is_creator {
+            Self::settle(&line.link).await;
+            return Ok(());
+        }
+        let until = Instant::now() + KILL + ANSWER;
+        // The task that reads the session may take the note of a change in its last turn: looked at now and then.
+        while Instant::now() < until {
+            let news = line.mailbox.news();
+            if news.killed.is_some() || news.lost.is_some() || news.start_failed.is_some() {
+                break;
+            }
+            let _quiet = tokio::time::timeout(Duration::from_millis(20), line.mailbox.changed()).await;
+        }
+        line.link.forget(line.channel);
+        Ok(())
+    }
+
+    async fn detach(&self) -> Result<()> {
+        self.core.check_live()?;
+        let line = self.line.borrow().clone();
+        if self.core.end(Over::Left) {
+            line.push(&ClientMessage::Detach);
+            Self::settle(&line.link).await;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for AgentPty {
+    fn drop(&mut self) {
+        if self.core.end(Over::Closed) {
+            self.let_go(0);
+            let line = self.line.borrow();
+            line.link.forget(line.channel);
+        }
+    }
+}
+
+impl fmt::Debug for AgentPty {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentPty")
+            .field("core", &self.core)
+            .field("is_creator", &self.is_creator)
+            .finish_non_exhaustive()
+    }
+}
