@@ -13,7 +13,7 @@ use crate::fixtures::{cases, files, json, project_of, strings};
 use crate::support::{engine, unique};
 
 /// Fields that differ on purpose, and why.
-const ON_PURPOSE: [(&str, &str); 14] = [
+const ON_PURPOSE: [(&str, &str); 15] = [
     ("/Config/Labels", "the library's own labels are there as well"),
     (
         "/Config/Hostname",
@@ -54,6 +54,10 @@ const ON_PURPOSE: [(&str, &str); 14] = [
         "/HostConfig/IpcMode",
         "containers are named by their ids, and differ",
     ),
+    (
+        "/HostConfig/Tmpfs",
+        "a typed tmpfs keeps `volumes_from` from working, so that all are of the other kind",
+    ),
     ("/HostConfig/ConsoleSize", "no console is there"),
 ];
 
@@ -93,10 +97,7 @@ async fn compose(words: &[String], case: &Path, name: &str, arguments: &[&str]) 
         command.args(["--profile", &profile]);
     }
     for (key, value) in described["env"].as_object().into_iter().flatten() {
-        // Of the process itself only what the command needs to be found.
-        if key != "PATH" {
-            command.env(key, value.as_str().unwrap());
-        }
+        command.env(key, value.as_str().unwrap());
     }
     let output = command
         .args(arguments)
@@ -153,7 +154,7 @@ fn is_nothing(value: &Value) -> bool {
 fn normal(path: &str, value: &Value, project: &str) -> Value {
     let text = value.to_string().replace(project, "PROJECT");
     let mut value: Value = serde_json::from_str(&text).unwrap();
-    if path == "/Config/Env"
+    if (path == "/Config/Env" || path == "/HostConfig/ExtraHosts")
         && let Some(items) = value.as_array_mut()
     {
         items.sort_by_key(ToString::to_string);
@@ -185,6 +186,7 @@ fn mounts(inspected: &Value) -> Vec<String> {
         .as_array()
         .into_iter()
         .flatten()
+        .filter(|mount| mount["Type"] != "tmpfs")
         .map(|mount| {
             let name = mount["Name"].as_str().unwrap_or_default();
             let name = if name.len() == 64 { "anonymous" } else { name };

@@ -1,0 +1,148 @@
+//! What becomes of a create that ends in any other way than with a container that is handed out.
+
+use std::time::Duration;
+
+use bollard::errors::Error as BollardError;
+use bollard::models::ContainerCreateResponse;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::docker::DockerProvider;
+use crate::docker::failure::EngineFailure;
+use crate::docker::lease::let_go;
+use crate::error::Error;
+use crate::spec::SandboxId;
+
+type CreateCall = JoinHandle<Result<ContainerCreateResponse, BollardError>>;
+
+/// How long the error of a failed create is held back for the removal of what it made.
+const UNDO: Duration = Duration::from_secs(10);
+
+/// How long a container whose create was cut off is looked for.
+const ABANDONED: Duration = Duration::from_secs(100);
+
+/// How often, over about 16 s, a container has to be absent before it counts as never made.
+const ABSENT_LOOKS: u32 = 20;
+
+/// What a create has made that is not handed out yet, as far as that is known.
+pub(super) enum Made {
+    /// Nothing.
+    Nothing,
+    /// The call is under way.
+    Calling(CreateCall),
+    /// The call's answer was lost: the engine may have made the container, or be at it.
+    Unknown,
+    /// A container.
+    Container,
+    /// A container that is the caller's by now.
+    HandedOut,
+}
+
+/// Removes what a create has made, unless it was handed out. Dropped in the middle of anything it hands the removal to
+/// the clean-up thread.
+pub(in crate::docker) struct CreateGuard {
+    provider: DockerProvider,
+    pub(super) id: SandboxId,
+    pub(super) made: Made,
+}
+
+impl CreateGuard {
+    /// Guards a container of that name, of which nothing is made yet.
+    pub(in crate::docker) fn new(provider: &DockerProvider, id: SandboxId) -> Self {
+        Self {
+            provider: provider.clone(),
+            id,
+            made: Made::Nothing,
+        }
+    }
+
+    /// What was made is somebody else's now.
+    pub(in crate::docker) fn disarm(mut self) {
+        self.made = Made::HandedOut;
+    }
+
+    /// Removes what was made, and attaches to the error what kept it from that.
+    pub(in crate::docker) async fn undo(mut self, error: Error) -> Error {
+        // What may still be in the making is not there to be removed yet, and the error is not held back for it.
+        if !matches!(self.made, Made::Container) {
+            return error;
+        }
+        match tokio::time::timeout(UNDO, self.provider.remove_container(self.id.as_str())).await {
+            Ok(Ok(())) => {
+                self.made = Made::Nothing;
+                error
+            }
+            // The guard keeps what was made: its drop tries again in the background.
+            Ok(Err(cleanup)) => error.with_cleanup_error(cleanup),
+            Err(_) => error,
+        }
+    }
+}
+
+impl Drop for CreateGuard {
+    fn drop(&mut self) {
+        let made = std::mem::replace(&mut self.made, Made::Nothing);
+        match made {
+            Made::HandedOut => return,
+            Made::Nothing => return let_go(self.id.as_str()),
+            Made::Calling(_) | Made::Unknown | Made::Container => {}
+        }
+        let provider = self.provider.clone();
+        let id = self.id.clone();
+        self.provider
+            .reaper()
+            .submit("remove a cancelled create", async move {
+                provider.remove_abandoned(&id, made).await;
+                let_go(id.as_str());
+            });
+    }
+}
+
+impl DockerProvider {
+    /// Removes a container whose create was cut off at an unknown point.
+    async fn remove_abandoned(&self, id: &SandboxId, made: Made) {
+        let deadline = Instant::now() + ABANDONED;
+        let mut exists = matches!(made, Made::Container);
+        let mut call = match made {
+            Made::Calling(call) => Some(call),
+            _ => None,
+        };
+        let mut absent_looks = 0;
+        let mut pause = Duration::from_millis(50);
+        loop {
+            match self.remove_if_present(id.as_str()).await {
+                Ok(true) => return,
+                Ok(false) if exists => return,
+                // When the answer was lost, the engine may still be making the container.
+                Ok(false) if call.is_none() => {
+                    absent_looks += 1;
+                    if absent_looks >= ABSENT_LOOKS {
+                        return;
+                    }
+                }
+                Err(error) if Instant::now() >= deadline => {
+                    tracing::warn!(sandbox_id = %id, %error, "a cancelled create could not be removed; it is left to a sweep");
+                    return;
+                }
+                _ if Instant::now() >= deadline => return,
+                _ => {}
+            }
+            // The call runs on the caller's runtime, which may stand still or be gone: it is never waited for alone.
+            let ended = if let Some(running) = &mut call {
+                tokio::time::timeout(pause, running).await.ok()
+            } else {
+                tokio::time::sleep(pause).await;
+                None
+            };
+            pause = (pause * 2).min(Duration::from_secs(1));
+            if let Some(ended) = ended {
+                call = None;
+                match ended.map(|answer| answer.map_err(EngineFailure::from)) {
+                    Ok(Ok(_)) => exists = true,
+                    Ok(Err(EngineFailure::Refused { .. })) => return,
+                    Ok(Err(_)) | Err(_) => {}
+                }
+            }
+        }
+    }
+}
