@@ -95,6 +95,8 @@ verb_leftovers() {
     engine_list /networks "" "$all" | names_in Name network
     comm -23 <(engine_list /volumes "" "$all" | names_in Name volume | sort) \
         <(engine_list /volumes "" "$shared" | names_in Name volume | sort)
+    # By id: one that has lost its name is left, too.
+    engine_list /images/json all=1 "$all" | names_in Id image
 }
 
 # names_in KEY WORD: the values of KEY in a list's JSON, WORD before each.

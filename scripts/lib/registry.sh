@@ -12,4 +12,8 @@ registry_provide() {
     # The package starts a registry of its own at once, which nobody asked for here.
     (RUNLEVEL=1 install_packages "a registry for the tests" docker-registry) \
         || say "going on without docker-registry; the tests of pulls will say so"
+    # systemd starts it whatever the run level.
+    if [[ -d /run/systemd/system ]]; then
+        systemctl disable --now docker-registry >/dev/null 2>&1 || true
+    fi
 }

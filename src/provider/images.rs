@@ -22,8 +22,8 @@ pub trait ImageProvider: SandboxProvider {
     ///
     /// # Errors
     /// [`ErrorKind::Image`](crate::ErrorKind::Image) with what is wrong;
-    /// [`ErrorKind::Timeout`](crate::ErrorKind::Timeout) when nothing moves for five minutes. The caller bounds the
-    /// whole.
+    /// [`ErrorKind::Timeout`](crate::ErrorKind::Timeout) when nothing moves for `pull.stall_timeout_s` (five minutes). The
+    /// caller bounds the whole.
     ///
     /// # Cancel safety
     /// Dropping the future ends the pull, unless somebody else waits for it, too. Layers that have come are kept.

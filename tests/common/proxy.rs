@@ -23,6 +23,8 @@ pub(crate) enum Cut {
     HoldAnswer,
     /// The client's side is closed when the engine has sent this, which is passed on.
     AtOutput(&'static str),
+    /// The request does not reach the engine; the client is told that this can't be done.
+    Refuse,
     /// The engine can't be reached any more, as after [`Proxy::go_down`].
     GoDown,
 }
@@ -168,6 +170,7 @@ async fn serve(mut client: TcpStream, state: &Arc<State>) -> io::Result<()> {
             return Ok(());
         }
         Some(Cut::Hold) => std::future::pending().await,
+        Some(Cut::Refuse) => return refuse(&mut client).await,
         _ => {}
     }
     if cut.is_some() {
@@ -206,6 +209,18 @@ async fn serve(mut client: TcpStream, state: &Arc<State>) -> io::Result<()> {
         Some(Cut::AtOutput(marker)) => pass(&mut client, &mut engine, Some(marker)).await,
         _ => pass(&mut client, &mut engine, None).await,
     }
+}
+
+/// Answers as an engine that can't do what is asked, and takes what else the client sends.
+async fn refuse(client: &mut TcpStream) -> io::Result<()> {
+    let body = r#"{"message": "refused by the test"}"#;
+    let head = format!(
+        "HTTP/1.1 501 Not Implemented\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    client.write_all(format!("{head}{body}").as_bytes()).await?;
+    client.shutdown().await?;
+    tokio::io::copy(client, &mut tokio::io::sink()).await.map(drop)
 }
 
 /// Passes bytes on in both directions until the engine ends, or has sent the marker.

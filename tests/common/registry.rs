@@ -248,6 +248,97 @@ pub(crate) struct CuttingProxy {
     server: JoinHandle<()>,
 }
 
+/// A TCP proxy before a registry that goes away for good once it has passed so many bytes on.
+pub(crate) struct VanishingProxy {
+    address: String,
+    server: JoinHandle<()>,
+}
+
+/// How a registry goes away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Vanish {
+    /// Nobody listens any more.
+    Refuse,
+    /// Every connection is taken and ended.
+    Close,
+    /// Every connection is taken and nothing ever comes.
+    Silence,
+}
+
+impl VanishingProxy {
+    pub(crate) async fn start(port: u16, after_bytes: usize, how: Vanish) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
+        let address = listener.local_addr().expect("it is bound").to_string();
+        let server = tokio::spawn(async move {
+            let gone = Arc::new(tokio::sync::Notify::new());
+            let passed = Arc::new(Mutex::new(0));
+            let mut connections = JoinSet::new();
+            loop {
+                let client = tokio::select! {
+                    accepted = listener.accept() => accepted.expect("it listens").0,
+                    () = gone.notified() => break,
+                };
+                let (gone, passed) = (Arc::clone(&gone), Arc::clone(&passed));
+                connections.spawn(async move {
+                    vanish(client, port, after_bytes, how, &passed, &gone)
+                        .await
+                        .unwrap_or_default();
+                });
+            }
+            drop(listener);
+            connections.shutdown().await;
+        });
+        Self { address, server }
+    }
+
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+}
+
+impl Drop for VanishingProxy {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+async fn vanish(
+    mut client: TcpStream,
+    port: u16,
+    after_bytes: usize,
+    how: Vanish,
+    passed: &Mutex<usize>,
+    gone: &tokio::sync::Notify,
+) -> std::io::Result<()> {
+    let mut registry = TcpStream::connect(("127.0.0.1", port)).await?;
+    let (mut from_client, mut to_client) = client.split();
+    let (mut from_registry, mut to_registry) = registry.split();
+    let is_over = || *passed.lock().expect("no holder panics") > after_bytes;
+    let backward = async {
+        let mut buffer = vec![0; 64 * 1024];
+        loop {
+            if is_over() {
+                match how {
+                    Vanish::Refuse => gone.notify_one(),
+                    Vanish::Close => {}
+                    Vanish::Silence => std::future::pending().await,
+                }
+                return Ok(());
+            }
+            let read = from_registry.read(&mut buffer).await?;
+            if read == 0 {
+                return Ok(());
+            }
+            to_client.write_all(&buffer[..read]).await?;
+            *passed.lock().expect("no holder panics") += read;
+        }
+    };
+    tokio::select! {
+        ended = tokio::io::copy(&mut from_client, &mut to_registry) => ended.map(drop),
+        ended = backward => ended,
+    }
+}
+
 impl CuttingProxy {
     pub(crate) async fn start(port: u16, after_bytes: usize, times: u32) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");

@@ -11,8 +11,8 @@ use gym_sandbox::{
     PathProblem, SandboxProvider, SandboxSpec,
 };
 
-use crate::common::{BUSYBOX, DockerTest, containers_with, docker_with};
-use crate::proxy::Proxy;
+use crate::common::{BUSYBOX, DockerTest, containers_with, docker_with, long_tests_are_wanted};
+use crate::proxy::{Cut, Proxy};
 use crate::support::{Images, assert_problem, config, docker, image_ids, unique};
 
 fn context(files: &[(&str, &str)]) -> tempfile::TempDir {
@@ -250,8 +250,8 @@ async fn d12_what_needs_buildkit_is_refused_before_anything_is_sent() {
     for (spec, part) in [
         (with_secret, "secrets"),
         (
-            BuildSpec::inline("# syntax=docker/dockerfile:1\nFROM a"),
-            "# syntax",
+            BuildSpec::inline("# syntax=example.org/front/end:1\nFROM a"),
+            "# syntax=example.org/front/end:1",
         ),
         (
             BuildSpec::inline("FROM a\nRUN --mount=type=cache,target=/x make"),
@@ -273,6 +273,115 @@ async fn d12_what_needs_buildkit_is_refused_before_anything_is_sent() {
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Path(PathProblem::NotFound));
     assert_eq!(proxy.requests("/build"), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d12_the_official_frontend_may_be_named_where_nothing_needs_it() {
+    let Some(test) = docker().await else { return };
+    let mut images = Images::new();
+    let name = tag(&mut images);
+    let spec = BuildSpec::inline(format!(
+        "# syntax=docker/dockerfile:1.7-labs\nFROM {BUSYBOX}\nRUN echo made > /made\n"
+    ))
+    .with_tag(&name);
+    test.provider.build_image(&spec).await.unwrap();
+    assert_eq!(output(&test, &name, "cat /made").await, "made\n");
+}
+
+/// Steps of every kind, quick and with something to commit.
+fn steps(marker: &str) -> (tempfile::TempDir, BuildSpec) {
+    let folder = context(&[("file", "text")]);
+    let dockerfile = format!(
+        "FROM {BUSYBOX}\nCOPY file /{marker}-1\nRUN echo {marker}; dd if=/dev/zero of=/large bs=1M count=30 2>/dev/null\n\
+         ENV M={marker}\nCOPY file /{marker}-2\nRUN echo {marker}; cp /large /other\nRUN exit 1\n"
+    );
+    let spec = BuildSpec::new(folder.path()).with_inline_dockerfile(dockerfile);
+    (folder, spec)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d12_a_build_that_is_cancelled_at_any_moment_leaves_nothing() {
+    let Some(test) = docker().await else { return };
+    let rounds: u32 = if long_tests_are_wanted() { 60 } else { 8 };
+    let marker = unique("marker");
+    let before = image_ids().await;
+    let whole = {
+        let (_folder, spec) = steps(&format!("{marker}-whole"));
+        let began = Instant::now();
+        test.provider.build_image(&spec).await.unwrap_err();
+        began.elapsed()
+    };
+    for round in 0..rounds {
+        // Each has steps of its own, so that none is there already.
+        let (_folder, spec) = steps(&format!("{marker}-{round}"));
+        let moment = whole * round / rounds;
+        let built = tokio::time::timeout(moment, test.provider.build_image(&spec)).await;
+        assert!(!matches!(built, Ok(Ok(_))), "the last step fails");
+    }
+    test.provider.aclose().await.unwrap();
+    left_nothing(&before, &marker).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d12_a_build_that_loses_the_engine_in_the_middle_leaves_nothing() {
+    let Some(proxy) = Proxy::start().await else {
+        eprintln!("skipped: the engine has no local socket");
+        return;
+    };
+    let mut config = config();
+    config.host = Some(proxy.address());
+    let Some(test) = docker_with(config).await else {
+        return;
+    };
+    let before = image_ids().await;
+    let marker = unique("marker");
+    // Before the engine has said anything, at the first step, and while one runs.
+    for (round, output) in ["Step 1/", "Step 2/", "Running in"].into_iter().enumerate() {
+        let (_folder, spec) = steps(&format!("{marker}-{round}"));
+        proxy.cut("/build", Cut::AtOutput(output));
+        let error = test.provider.build_image(&spec).await.unwrap_err();
+        assert_ne!(
+            error.kind(),
+            ErrorKind::Image(ImageProblem::Build),
+            "{}",
+            error.report()
+        );
+    }
+    test.provider.aclose().await.unwrap();
+    left_nothing(&before, &marker).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d12_a_step_that_prints_what_the_builder_prints_leaves_nothing() {
+    let Some(test) = docker().await else { return };
+    let marker = unique("marker");
+    let before = image_ids().await;
+    let spec = BuildSpec::inline(format!(
+        "FROM {BUSYBOX}\nRUN echo {marker}; echo ' ---> Using cache'; echo 'Step 2/3 : FROM {BUSYBOX}'\n\
+         RUN echo {marker}; exit 1\n"
+    ));
+    let error = test.provider.build_image(&spec).await.unwrap_err();
+    assert_problem(&error, ImageProblem::Build);
+    left_nothing(&before, &marker).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d12_a_context_with_a_pipe_for_a_dockerfile_is_an_error_and_not_waited_for() {
+    let Some(test) = docker().await else { return };
+    for name in ["Dockerfile", ".dockerignore"] {
+        let folder = context(&[("a", "1")]);
+        let made = std::process::Command::new("mkfifo")
+            .arg(folder.path().join(name))
+            .status()
+            .unwrap();
+        assert!(made.success());
+        let error = test
+            .provider
+            .build_image(&BuildSpec::new(folder.path()))
+            .await
+            .unwrap_err();
+        assert!(error.to_string().contains(name), "{error}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

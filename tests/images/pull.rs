@@ -1,17 +1,18 @@
 //! Pulls from a registry that is there: once for all, told of, by policy, and over a connection that is cut.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use futures::future::join_all;
 use gym_sandbox::provider::ImageProvider;
 use gym_sandbox::{
-    ImageCallback, ImageEvent, ImageProblem, LayerState, PullOptions, PullPolicy, SandboxProvider,
+    ErrorKind, ImageCallback, ImageEvent, ImageProblem, LayerState, PullOptions, PullPolicy, SandboxProvider,
     SandboxSpec,
 };
 
-use crate::common::long_tests_are_wanted;
-use crate::registry::{Access, CuttingProxy, Registry};
-use crate::support::{Images, assert_problem, docker, pushed};
+use crate::common::{docker_with, long_tests_are_wanted};
+use crate::registry::{Access, CuttingProxy, Registry, Vanish, VanishingProxy};
+use crate::support::{Images, assert_problem, config, docker, pushed};
 
 async fn sixteen_creates(layer_bytes: u64) {
     let (Some(test), Some(registry)) = (docker().await, Registry::start(Access::Everybody).await) else {
@@ -190,4 +191,61 @@ async fn d12_a_connection_that_is_cut_in_the_middle_is_gone_on_with() {
         .unwrap();
     assert_eq!(proxy.left(), 0, "it was cut");
     assert!(detail.size_bytes > 16 << 20, "{detail:?}");
+}
+
+/// The engine tries each layer again a few times by itself, for about a minute.
+#[tokio::test(flavor = "multi_thread")]
+async fn d12_a_registry_that_goes_away_for_good_in_the_middle_is_offline() {
+    let (Some(test), Some(registry)) = (docker().await, Registry::start(Access::Everybody).await) else {
+        return;
+    };
+    let mut images = Images::new();
+    let image = pushed(&test, &mut images, &registry.address(), 8 << 20).await;
+    let path = image.split_once('/').unwrap().1;
+    let pulls = [Vanish::Refuse, Vanish::Close].map(async |how| {
+        let proxy = VanishingProxy::start(registry.port(), 2 << 20, how).await;
+        let through = format!("{}/{path}", proxy.address());
+        let options = PullOptions::default();
+        let pull = test.provider.pull_image(&through, &options);
+        let pulled = tokio::time::timeout(Duration::from_secs(500), pull).await;
+        let error = pulled.expect("it ends").unwrap_err();
+        assert_problem(&error, ImageProblem::Offline);
+        assert!(
+            error.is_retryable() && error.to_string().contains(&through),
+            "{error}"
+        );
+        assert_eq!(test.provider.find_image(&through, None).await.unwrap(), None);
+    });
+    join_all(pulls).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d12_a_registry_that_falls_silent_is_a_timeout_that_names_the_image() {
+    let mut config = config();
+    config.pull.stall_timeout = Duration::from_secs(5);
+    let (Some(test), Some(registry)) = (
+        docker_with(config).await,
+        Registry::start(Access::Everybody).await,
+    ) else {
+        return;
+    };
+    let mut images = Images::new();
+    let image = pushed(&test, &mut images, &registry.address(), 8 << 20).await;
+    let path = image.split_once('/').unwrap().1;
+    let proxy = VanishingProxy::start(registry.port(), 2 << 20, Vanish::Silence).await;
+    let through = format!("{}/{path}", proxy.address());
+    let options = PullOptions::default();
+    let pull = test.provider.pull_image(&through, &options);
+    let pulled = tokio::time::timeout(Duration::from_secs(300), pull).await;
+    let error = pulled.expect("it ends").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Timeout, "{}", error.report());
+    assert!(
+        error.is_retryable() && error.to_string().contains(&through),
+        "{error}"
+    );
+    assert!(
+        error.hint().unwrap().contains("pull.stall_timeout_s"),
+        "{:?}",
+        error.hint()
+    );
 }

@@ -9,8 +9,9 @@ use gym_sandbox::{
     SandboxProvider, SandboxSpec, SnapshotOptions,
 };
 
-use crate::common::{BUSYBOX, DockerTest, STATIC};
-use crate::support::{Images, docker};
+use crate::common::{BUSYBOX, DockerTest, STATIC, docker_with};
+use crate::proxy::{Cut, Proxy};
+use crate::support::{Images, config, docker};
 
 async fn run(test: &DockerTest, handle: &SandboxHandle, line: &str) -> String {
     let result = test.provider.exec(handle, ExecOptions::new(line)).await.unwrap();
@@ -131,6 +132,69 @@ async fn d12_an_image_without_an_entrypoint_keeps_none_and_entrypoints_are_kept(
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn d12_a_snapshot_of_an_engine_that_loads_no_image_has_no_value_of_the_environment() {
+    let Some(proxy) = Proxy::start().await else {
+        eprintln!("skipped: the engine has no local socket");
+        return;
+    };
+    let mut config = config();
+    config.host = Some(proxy.address());
+    let Some(test) = docker_with(config).await else {
+        return;
+    };
+    let mut images = Images::new();
+    let spec = test
+        .spec()
+        .with_env("SECRET", "value-of-it")
+        .with_ttl(Duration::from_secs(3600));
+    let handle = test.provider.create(&spec).await.unwrap();
+    run(&test, &handle, "echo kept > /file").await;
+    // The first is not done, the second is done without an answer.
+    for (cut, labels) in [(Cut::Refuse, 1), (Cut::AfterAnswer, 2)] {
+        proxy.cut("/images/load", cut);
+        let snapshot = test
+            .provider
+            .snapshot(&handle, &SnapshotOptions::default())
+            .await
+            .unwrap();
+        images.add(&snapshot.id);
+        assert_eq!(proxy.requests("/images/load"), labels);
+        let client = crate::common::client().await.unwrap();
+        let inspected = client.inspect_image(&snapshot.id).await.unwrap();
+        let shown = format!("{:?}", inspected.config);
+        assert!(!shown.contains("value-of-it"), "{shown}");
+        let kept = detail(&test, &snapshot.id).await;
+        assert_eq!(kept.labels["gym-sandbox.kind"], "snapshot");
+        let expires = kept.labels.get("gym-sandbox.expires").map_or("", String::as_str);
+        assert_eq!(expires, "", "it has no end of its own");
+
+        let from = SandboxSpec::default().with_provider_option(SNAPSHOT_OPTION, snapshot.id.as_str());
+        let second = test.provider.create(&from).await.unwrap();
+        assert_eq!(
+            run(&test, &second, "cat /file; echo \"[$SECRET]\"; ls -d /bin").await,
+            "kept\n[]\n/bin\n"
+        );
+        test.provider.close(&second).await.unwrap();
+        assert!(test.provider.delete_snapshot(&snapshot.id).await.unwrap());
+        let tag = snapshot.id.split_once(':').unwrap().1;
+        assert_eq!(labelled(&format!("gym-sandbox.snapshot={tag}")).await, [""; 0]);
+    }
+    test.provider.close(&handle).await.unwrap();
+}
+
+/// The ids of all images with a label.
+async fn labelled(label: &str) -> Vec<String> {
+    let filters = std::collections::HashMap::from([("label", vec![label.to_owned()])]);
+    let options = bollard::query_parameters::ListImagesOptionsBuilder::new()
+        .all(true)
+        .filters(&filters)
+        .build();
+    let client = crate::common::client().await.unwrap();
+    let images = client.list_images(Some(options)).await.unwrap();
+    images.into_iter().map(|image| image.id).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn d12_snapshots_are_listed_and_only_snapshots_are_deleted() {
     let Some(test) = docker().await else { return };
     let mut images = Images::new();
@@ -189,17 +253,7 @@ async fn d12_a_cancelled_snapshot_leaves_nothing() {
         }
     }
     test.provider.aclose().await.unwrap();
-    let filters = std::collections::HashMap::from([("label", vec![format!("of={}", test.label())])]);
-    let options = bollard::query_parameters::ListImagesOptionsBuilder::new()
-        .all(true)
-        .filters(&filters)
-        .build();
-    let left = crate::common::client()
-        .await
-        .unwrap()
-        .list_images(Some(options))
-        .await
-        .unwrap();
+    let left = labelled(&format!("of={}", test.label())).await;
     assert!(left.is_empty(), "{left:?}");
     assert_eq!(
         run(&test, &handle, "echo on").await,

@@ -159,6 +159,10 @@ impl Packer<'_> {
             if self.moved.is_cancelled() {
                 break;
             }
+            // Where nothing is chosen nothing is sent, and this would not be noticed.
+            if self.writer.is_unread() {
+                return Err(PackError::Cut);
+            }
             let Some(child) = left.pop() else {
                 open.pop();
                 continue;

@@ -198,6 +198,11 @@ impl ChunkWriter {
         }
     }
 
+    /// Says whether nobody reads any more.
+    pub(super) fn is_unread(&self) -> bool {
+        self.sender.is_closed()
+    }
+
     /// Cuts the stream off in a way that its reader can't take for an end.
     pub(super) fn cut(&self) {
         // When nobody reads any more, it is cut already.

@@ -1,7 +1,5 @@
 //! Credentials for a registry: the caller's, the configuration's, else those of the docker command.
 
-use std::path::PathBuf;
-
 use bollard::auth::DockerCredentials;
 
 use crate::spec::RegistryCredentials;
@@ -10,6 +8,7 @@ use super::super::DockerProvider;
 use super::super::connect::Environment;
 use super::config::PullConfig;
 use super::docker_config::{DockerConfigFile, Source, server_of};
+use super::file::read_small;
 use super::helper;
 
 /// A docker configuration is never larger.
@@ -62,10 +61,11 @@ impl DockerProvider {
         let Some(folder) = folder else { return Ok(None) };
         let path = folder.join("config.json");
         let shown = path.display().to_string();
-        let reading = tokio::task::spawn_blocking(move || read(path));
+        let reading = tokio::task::spawn_blocking(move || read_small(&path, MAX_FILE_BYTES));
         let file = match tokio::time::timeout(config.helper_timeout, reading).await {
             Ok(Ok(Ok(None))) => return Ok(None),
             Ok(Ok(Ok(Some(text)))) => {
+                let text = String::from_utf8_lossy(&text);
                 DockerConfigFile::parse(&text).map_err(|problem| format!("`{shown}`: {problem}"))?
             }
             Ok(Ok(Err(error))) => return Err(format!("`{shown}` can't be read: {error}")),
@@ -95,19 +95,6 @@ fn of_config<'a>(config: &'a PullConfig, registry: &str) -> Option<&'a RegistryC
             .find(|(key, _)| server_of(key) == server_of(registry))
             .map(|(_, credentials)| credentials)
     })
-}
-
-/// None: there is no such file.
-fn read(path: PathBuf) -> std::io::Result<Option<String>> {
-    use std::io::Read;
-    let file = match std::fs::File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let mut text = String::new();
-    file.take(MAX_FILE_BYTES).read_to_string(&mut text)?;
-    Ok(Some(text))
 }
 
 /// As the client sends them.

@@ -12,12 +12,13 @@ use crate::spec::RegistryCredentials;
 use super::super::config::seconds;
 
 /// The keys of the settings.
-pub(in crate::docker) const PULL_KEYS: [&str; 5] = [
+pub(in crate::docker) const PULL_KEYS: [&str; 6] = [
     "credentials",
     "docker_config",
     "helper_timeout_s",
     "rate_limit_attempts",
     "rate_limit_pause_s",
+    "stall_timeout_s",
 ];
 
 /// How images are pulled (contract D12).
@@ -39,6 +40,10 @@ pub struct PullConfig {
     /// The pause before the second of these; each further one is twice as long, up to a minute. Default 2 s.
     #[serde(rename = "rate_limit_pause_s", deserialize_with = "seconds")]
     pub rate_limit_pause: Duration,
+    /// How long nothing may move during a pull: a registry that stalls says nothing, and neither does the engine.
+    /// Default 300 s.
+    #[serde(rename = "stall_timeout_s", deserialize_with = "seconds")]
+    pub stall_timeout: Duration,
 }
 
 impl Default for PullConfig {
@@ -49,6 +54,7 @@ impl Default for PullConfig {
             helper_timeout: Duration::from_secs(10),
             rate_limit_attempts: 5,
             rate_limit_pause: Duration::from_secs(2),
+            stall_timeout: Duration::from_secs(300),
         }
     }
 }
@@ -63,6 +69,10 @@ impl PullConfig {
             (
                 !self.helper_timeout.is_zero(),
                 "pull.helper_timeout_s must be over 0",
+            ),
+            (
+                !self.stall_timeout.is_zero(),
+                "pull.stall_timeout_s must be over 0",
             ),
         ];
         match checks.iter().find(|(holds, _)| !holds) {

@@ -1,6 +1,6 @@
 //! The credentials in the docker command's `config.json`: which entry or helper is for a registry. Pure.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
@@ -13,11 +13,11 @@ pub(super) const HUB_SERVER: &str = "https://index.docker.io/v1/";
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct DockerConfigFile {
-    auths: HashMap<String, AuthEntry>,
+    auths: Option<BTreeMap<String, Option<AuthEntry>>>,
     #[serde(rename = "credsStore")]
     creds_store: Option<String>,
     #[serde(rename = "credHelpers")]
-    cred_helpers: HashMap<String, String>,
+    cred_helpers: Option<BTreeMap<String, Option<String>>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -65,25 +65,23 @@ impl DockerConfigFile {
     /// store, the file.
     pub(super) fn source(&self, registry: &str) -> Source {
         let server = server_of(registry);
-        let helper = self
-            .cred_helpers
-            .get(server)
-            .or_else(|| self.cred_helpers.get(registry))
-            .or(self.creds_store.as_ref())
-            .filter(|name| !name.is_empty());
+        let own = self.cred_helpers.as_ref().and_then(|all| {
+            let helper = all.get(server).or_else(|| all.get(registry));
+            helper.and_then(Option::as_ref)
+        });
+        let helper = own.or(self.creds_store.as_ref()).filter(|name| !name.is_empty());
         if let Some(name) = helper {
             return Source::Helper {
                 name: name.clone(),
                 server: server.to_owned(),
             };
         }
-        let entry = self.auths.get(server).or_else(|| {
-            self.auths
-                .iter()
-                .find(|(key, _)| host_of(key) == host_of(server))
-                .map(|(_, entry)| entry)
+        let entry = self.auths.as_ref().and_then(|all| {
+            let of_host = || all.iter().find(|(key, _)| host_of(key) == host_of(server));
+            all.get(server).or_else(|| of_host().map(|(_, entry)| entry))
         });
         entry
+            .and_then(Option::as_ref)
             .and_then(AuthEntry::credentials)
             .map_or(Source::Nowhere, Source::File)
     }
@@ -198,6 +196,19 @@ mod tests {
         assert_eq!(file.source("a.example"), helper("store", "a.example"));
         assert_eq!(file.source("b.example"), helper("own", "b.example"));
         assert_eq!(file.source("docker.io"), helper("store", HUB_SERVER));
+    }
+
+    #[test]
+    fn null_is_as_good_as_nothing() {
+        for text in [
+            r#"{"auths": null, "credsStore": null, "credHelpers": null}"#,
+            r#"{"auths": {"a.example": null}, "credHelpers": {"a.example": null}}"#,
+            r#"{"auths": {"a.example": {"auth": null, "username": null}}}"#,
+            "{}",
+        ] {
+            let file = DockerConfigFile::parse(text).unwrap();
+            assert_eq!(file.source("a.example"), Source::Nowhere, "{text}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod config;
 mod describe;
 mod disk;
 mod docker_config;
+mod file;
 mod helper;
 mod prefetch;
 mod problem;

@@ -7,7 +7,7 @@ use super::ImageReference;
 
 /// Texts of the engine and of registries, and what they mean, in the order they are looked for (contract D12). The
 /// engine answers 500 for most of them, so the status says nothing.
-const PULL_TEXTS: [(&str, ImageProblem); 22] = [
+const PULL_TEXTS: [(&str, ImageProblem); 28] = [
     ("toomanyrequests", ImageProblem::RateLimited),
     ("rate limit", ImageProblem::RateLimited),
     ("too many requests", ImageProblem::RateLimited),
@@ -29,11 +29,18 @@ const PULL_TEXTS: [(&str, ImageProblem); 22] = [
     ("i/o timeout", ImageProblem::Offline),
     ("timeout exceeded", ImageProblem::Offline),
     ("tls handshake timeout", ImageProblem::Offline),
+    ("no route to host", ImageProblem::Offline),
+    ("connection reset by peer", ImageProblem::Offline),
+    ("broken pipe", ImageProblem::Offline),
+    ("context deadline exceeded", ImageProblem::Offline),
+    ("unexpected eof", ImageProblem::Offline),
+    (": eof", ImageProblem::Offline),
     ("not found", ImageProblem::NotFound),
 ];
 
 pub(in crate::docker) fn problem_of(text: &str) -> Option<ImageProblem> {
-    let text = text.to_lowercase();
+    // So that a cause that stands alone is found as one that follows another.
+    let text = format!(": {}", text.to_lowercase());
     PULL_TEXTS
         .iter()
         .find(|(part, _)| text.contains(part))
@@ -42,6 +49,15 @@ pub(in crate::docker) fn problem_of(text: &str) -> Option<ImageProblem> {
 
 /// Makes the error for an image that could not be had.
 pub(in crate::docker) fn image_error(image: &ImageReference, failure: EngineFailure) -> Error {
+    if let EngineFailure::Deadline(silence) = failure {
+        return Error::new(
+            ErrorKind::Timeout,
+            Operation::Image,
+            format!("the pull of `{image}` gave no sign of life for {silence:?}"),
+        )
+        .with_hint("the registry or the engine hangs; try again, or raise `pull.stall_timeout_s`")
+        .with_retryable(true);
+    }
     let Some(text) = failure.text() else {
         return failure.into_error(
             Operation::Image,

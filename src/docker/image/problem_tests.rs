@@ -32,6 +32,17 @@ fn d12_texts_of_failed_pulls_are_told_apart() {
             "Get \"https://r/v2/\": dial tcp 127.0.0.1:5000: connect: connection refused",
             ImageProblem::Offline,
         ),
+        ("EOF", ImageProblem::Offline),
+        ("unexpected EOF", ImageProblem::Offline),
+        ("Get \"http://r:5000/v2/\": EOF", ImageProblem::Offline),
+        (
+            "read tcp 127.0.0.1:1->127.0.0.1:2: read: connection reset by peer",
+            ImageProblem::Offline,
+        ),
+        (
+            "Head \"https://r/v2/a/manifests/1\": context deadline exceeded",
+            ImageProblem::Offline,
+        ),
         (
             "no matching manifest for linux/arm64 in the manifest list entries",
             ImageProblem::Platform,
@@ -43,5 +54,7 @@ fn d12_texts_of_failed_pulls_are_told_apart() {
     ] {
         assert_eq!(problem_of(text), Some(problem), "{text}");
     }
-    assert_eq!(problem_of("something new"), None);
+    for text in ["something new", "geofence: no", "the geof: x"] {
+        assert_eq!(problem_of(text), None, "{text}");
+    }
 }

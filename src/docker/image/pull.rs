@@ -17,9 +17,6 @@ use super::auth::for_client;
 use super::progress::event_of;
 use super::{ImageReference, image_error, problem_of};
 
-/// How long nothing may move: a registry that stalls sends nothing. The whole pull is bounded by the caller.
-const STALL: Duration = Duration::from_secs(300);
-
 /// No pause is longer.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
@@ -155,8 +152,10 @@ impl DockerProvider {
             .build();
         let credentials = credentials.map(|credentials| for_client(image.registry(), credentials));
         let mut messages = engine.client.create_image(Some(options), None, credentials);
+        // The whole pull is bounded by the caller.
+        let stall = self.config().pull.stall_timeout;
         loop {
-            match tokio::time::timeout(STALL, messages.next()).await {
+            match tokio::time::timeout(stall, messages.next()).await {
                 Ok(Some(Ok(message))) => {
                     if let Some(event) = event_of(message) {
                         let _nobody = events.send(event);
@@ -164,7 +163,7 @@ impl DockerProvider {
                 }
                 Ok(Some(Err(error))) => return Err(error.into()),
                 Ok(None) => return Ok(()),
-                Err(_) => return Err(EngineFailure::Deadline(STALL)),
+                Err(_) => return Err(EngineFailure::Deadline(stall)),
             }
         }
     }

@@ -126,7 +126,8 @@ fn check_digest(digest: &str) -> Result<(), &'static str> {
         "sha512" => hex.len() == 128,
         _ => hex.len() >= 32,
     };
-    if algorithm.is_empty() || !hex_length_fits || !hex.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+    let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    if algorithm.is_empty() || !hex_length_fits || !hex.bytes().all(is_hex) {
         return Err("the digest is not one");
     }
     Ok(())
@@ -141,6 +142,9 @@ fn check_tag(tag: &str) -> Result<(), &'static str> {
 }
 
 fn check_repository(repository: &str) -> Result<(), &'static str> {
+    if repository.len() > 255 {
+        return Err("the name is over 255 characters");
+    }
     let mut components: Vec<&str> = repository.split('/').collect();
     let has_registry = components.len() > 1 && components.first().is_some_and(|first| is_registry(first));
     if has_registry {

@@ -11,6 +11,9 @@ use super::super::owner::{self, LABEL};
 /// The repository of all snapshots. Nothing of that name is ever pulled or pushed.
 pub(super) const REPOSITORY: &str = "gym-sandbox-snapshot";
 
+/// What the history of a snapshot's image says of its making.
+pub(super) const MADE_BY: &str = "gym-sandbox snapshot";
+
 /// The labels of a snapshot: those of the base image, the caller's, and ours (contract D17).
 pub(super) fn labels(
     base: &ImageConfig,
@@ -57,7 +60,10 @@ pub(super) fn for_commit(
     }
     ContainerConfig {
         user: base.user.clone(),
-        env: base.env.clone(),
+        env: Some(env_for_commit(
+            base.env.as_deref().unwrap_or_default(),
+            container.env.as_deref().unwrap_or_default(),
+        )),
         cmd: base.cmd.clone(),
         entrypoint: Some(base.entrypoint.clone().unwrap_or_default()),
         working_dir: base.working_dir.clone(),
@@ -69,6 +75,28 @@ pub(super) fn for_commit(
         labels: Some(labels),
         ..ContainerConfig::default()
     }
+}
+
+/// The search path that engines give a container without one.
+const PATH: &str = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// The environment of the base image. A variable of the sandbox that is not named here would stay with its value, which
+/// may be a secret; there is no way to say that one is to be gone.
+fn env_for_commit(base: &[String], container: &[String]) -> Vec<String> {
+    fn name(variable: &str) -> &str {
+        variable.split('=').next().unwrap_or(variable)
+    }
+    let mut env = base.to_vec();
+    for variable in container {
+        let name_of_it = name(variable);
+        if env.iter().all(|kept| name(kept) != name_of_it) {
+            env.push(match name_of_it {
+                "PATH" => PATH.to_owned(),
+                other => format!("{other}="),
+            });
+        }
+    }
+    env
 }
 
 /// The image's own description with exactly the base's configuration, as an archive that loads it over layers that the
@@ -88,7 +116,7 @@ pub(super) fn archive(
         fields.retain(|_, value| !value.is_null());
     }
     let history: Vec<Value> = (0..layers.len())
-        .map(|_| json!({"created": created, "created_by": "gym-sandbox snapshot"}))
+        .map(|_| json!({"created": created, "created_by": MADE_BY}))
         .collect();
     let mut image = json!({
         "architecture": committed.architecture,
@@ -170,6 +198,22 @@ mod tests {
     }
 
     #[test]
+    fn a_commit_keeps_no_value_of_the_sandboxs_environment() {
+        let text = |all: &[&str]| all.iter().map(|&one| one.to_owned()).collect::<Vec<_>>();
+        assert_eq!(
+            env_for_commit(
+                &text(&["A=1", "EMPTY"]),
+                &text(&["A=2", "SECRET=x=y", "PATH=/x", "EMPTY=z"])
+            ),
+            text(&["A=1", "EMPTY", "SECRET=", PATH])
+        );
+        assert_eq!(
+            env_for_commit(&text(&["PATH=/base"]), &text(&["PATH=/x"])),
+            text(&["PATH=/base"])
+        );
+    }
+
+    #[test]
     fn a_commit_names_every_label_of_the_sandbox_and_has_no_keepalive() {
         let container = ContainerConfig {
             labels: Some(HashMap::from([(
@@ -180,6 +224,7 @@ mod tests {
         };
         let commit = for_commit(&ImageConfig::default(), HashMap::new(), &container);
         assert_eq!(commit.labels.unwrap()["gym-sandbox.expires"], "");
+        assert_eq!(commit.env, Some(Vec::new()));
         assert_eq!(commit.entrypoint, Some(Vec::new()));
     }
 }

@@ -94,8 +94,15 @@ impl SnapshotProvider for DockerProvider {
 
     async fn delete_snapshot(&self, id: &str) -> Result<bool> {
         let image = reference(Operation::Snapshot, id)?;
-        self.remove_image_by_name(&image.to_string(), Operation::Snapshot)
-            .await
+        let was_there = self
+            .remove_image_by_name(&image.to_string(), Operation::Snapshot)
+            .await?;
+        if let Some(tag) = image.tag()
+            && let Err(failure) = undo::remove_nameless(self, tag).await
+        {
+            tracing::debug!(id, %failure, "what may be left of a snapshot was not looked for");
+        }
+        Ok(was_there)
     }
 }
 
@@ -124,6 +131,7 @@ impl DockerProvider {
             .container(&raw.container_id)
             .repo(REPOSITORY)
             .tag(&tag)
+            .comment(config::MADE_BY)
             .pause(true)
             .build();
         let body = config::for_commit(&base, labels.clone(), &container.config.unwrap_or_default());
@@ -144,8 +152,9 @@ impl DockerProvider {
         let image = match self.describe_anew(&first, &base, &labels, &tag, &created).await {
             Ok(()) => self.inspect_snapshot(&id).await?,
             Err(why) => {
-                tracing::debug!(why, "a snapshot keeps the environment of its sandbox");
-                first
+                tracing::debug!(why, "a snapshot keeps names of its sandbox's environment");
+                // Which one has the name is not known where only the answer was lost.
+                self.inspect_snapshot(&id).await?
             }
         };
         guard.disarm();

@@ -3,13 +3,16 @@
 use std::time::Duration;
 
 use bollard::errors::Error as BollardError;
+use bollard::models::{ImageHistoryResponseItem, ImageSummary};
 use bollard::query_parameters::{ListImagesOptionsBuilder, RemoveImageOptionsBuilder};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::super::DockerProvider;
+use super::super::connect::Engine;
 use super::super::failure::{EngineFailure, QUICK, REMOVE, call};
 use super::super::owner::LABEL;
+use super::config::MADE_BY;
 
 /// How long what was cut off is looked for.
 const ABANDONED: Duration = Duration::from_secs(100);
@@ -101,8 +104,31 @@ async fn remove_abandoned(provider: &DockerProvider, tag: &str, mut calling: Opt
     }
 }
 
-/// Removes the images of one snapshot, named or not, and says how many there were.
-async fn remove_labelled(provider: &DockerProvider, tag: &str) -> Result<usize, EngineFailure> {
+/// Removes images of one snapshot that have no name: the first one, where its removal after the second was made has
+/// failed. What is used or built upon stays.
+pub(super) async fn remove_nameless(provider: &DockerProvider, tag: &str) -> Result<(), EngineFailure> {
+    let (engine, images) = labelled(provider, tag).await?;
+    let nameless = |image: &&ImageSummary| image.repo_tags.iter().all(|tag| tag == "<none>:<none>");
+    for image in images.iter().filter(nameless) {
+        // An image that was built on a snapshot has its labels, too.
+        let history = call(QUICK, engine.client.image_history(&image.id)).await?;
+        let is_ours = |item: &ImageHistoryResponseItem| item.created_by == MADE_BY || item.comment == MADE_BY;
+        if !history.first().is_some_and(is_ours) {
+            continue;
+        }
+        let options = RemoveImageOptionsBuilder::new().noprune(true).build();
+        match call(REMOVE, engine.client.remove_image(&image.id, Some(options), None)).await {
+            Err(failure) if !failure.is_status(404) && !failure.is_status(409) => return Err(failure),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+async fn labelled<'provider>(
+    provider: &'provider DockerProvider,
+    tag: &str,
+) -> Result<(&'provider Engine, Vec<ImageSummary>), EngineFailure> {
     let engine = provider
         .engine()
         .await
@@ -115,6 +141,12 @@ async fn remove_labelled(provider: &DockerProvider, tag: &str) -> Result<usize, 
         .filters(&filters)
         .build();
     let images = call(QUICK, engine.client.list_images(Some(options))).await?;
+    Ok((engine, images))
+}
+
+/// Removes the images of one snapshot, named or not, and says how many there were.
+async fn remove_labelled(provider: &DockerProvider, tag: &str) -> Result<usize, EngineFailure> {
+    let (engine, images) = labelled(provider, tag).await?;
     for image in &images {
         let options = RemoveImageOptionsBuilder::new().force(true).noprune(true).build();
         match call(REMOVE, engine.client.remove_image(&image.id, Some(options), None)).await {

@@ -2,13 +2,13 @@
 //! that may.
 
 use std::fmt;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Operation, PathProblem, Result};
 use crate::spec::{BuildSpec, Dockerfile};
 
 use super::super::super::archive::{Choice, Context, Selection};
+use super::super::file::read_small;
 use super::ignore::{Ignore, Verdict, clean};
 
 /// The longest Dockerfile and `.dockerignore` that are read.
@@ -180,15 +180,8 @@ fn read(path: &Path) -> Result<String> {
 
 /// None: there is no such file.
 fn read_optional(path: &Path) -> Result<Option<String>> {
-    let file = match std::fs::File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(unreadable(path, error)),
-    };
-    let mut bytes = Vec::new();
-    file.take(MAX_BYTES + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| unreadable(path, error))?;
+    let read = read_small(path, MAX_BYTES + 1).map_err(|error| unreadable(path, error))?;
+    let Some(bytes) = read else { return Ok(None) };
     if bytes.len() as u64 > MAX_BYTES {
         return Err(Error::new(
             ErrorKind::Path(PathProblem::TooLarge),

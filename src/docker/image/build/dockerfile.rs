@@ -1,7 +1,18 @@
 //! What of a Dockerfile has to be known before it is sent: what needs BuildKit, and which images it starts from. Pure;
 //! everything else is the engine's to judge.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::super::ImageReference;
+
+/// The most images of `FROM` lines that are told: credentials are looked for of each.
+const MOST_BASES: usize = 128;
+
+/// The most instructions that are told; the engine makes 127 layers at most.
+const MOST_INSTRUCTIONS: usize = 1024;
+
+/// No image reference and no value in one is longer. Arguments that double one another have no end otherwise.
+const LONGEST_VALUE: usize = 4096;
 
 /// What was found.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -10,6 +21,8 @@ pub(super) struct Scan {
     pub(super) buildkit: Vec<Found>,
     /// Images of `FROM` lines, where they can be told.
     pub(super) bases: Vec<String>,
+    /// Instructions that make an image, with single spaces.
+    pub(super) instructions: Vec<String>,
 }
 
 /// Something on a line.
@@ -30,25 +43,54 @@ const FLAGS: [(&str, &[&str]); 3] = [
 ];
 
 /// Variables that only BuildKit sets by itself.
-const AUTOMATIC: [&str; 2] = ["BUILDPLATFORM", "TARGETPLATFORM"];
+const AUTOMATIC: [&str; 8] = [
+    "BUILDPLATFORM",
+    "BUILDOS",
+    "BUILDARCH",
+    "BUILDVARIANT",
+    "TARGETPLATFORM",
+    "TARGETOS",
+    "TARGETARCH",
+    "TARGETVARIANT",
+];
+
+/// Frontends of BuildKit that read what the classic builder reads, and more; what is more is looked for by its name.
+const OFFICIAL: [&str; 2] = ["docker/dockerfile", "docker/dockerfile-upstream"];
 
 /// Looks through a Dockerfile.
 pub(super) fn scan(text: &str, arguments: &BTreeMap<String, Option<String>>) -> Scan {
     let mut scan = Scan::default();
+    let is_given = |name: &str| arguments.get(name).is_some_and(Option::is_some);
     let mut defaults: BTreeMap<String, String> = BTreeMap::new();
-    let mut stages: Vec<String> = Vec::new();
+    let mut stages: BTreeSet<String> = BTreeSet::new();
+    let mut bases: BTreeSet<String> = BTreeSet::new();
+    let mut before_from = true;
+    let text = text.trim_start_matches('\u{feff}');
     let directives = Directives::read(text);
-    if let Some((line, syntax)) = directives.syntax {
+    if let Some((line, syntax)) = directives.syntax
+        && !is_official(&syntax)
+    {
+        let syntax: String = syntax.chars().take(200).collect();
         scan.buildkit.push(Found {
             line,
-            what: format!("`# syntax={syntax}`"),
+            what: format!("`# syntax={}`", syntax.escape_debug()),
         });
     }
     for (line, instruction) in instructions(text, directives.escape) {
-        let words = words(&instruction);
+        let mut words = words(&instruction);
+        // What is done later has the same needs.
+        if words
+            .first()
+            .is_some_and(|word| word.eq_ignore_ascii_case("ONBUILD"))
+        {
+            words.remove(0);
+        }
         let Some(name) = words.first().map(|word| word.to_uppercase()) else {
             continue;
         };
+        if !matches!(name.as_str(), "FROM" | "ARG") && scan.instructions.len() < MOST_INSTRUCTIONS {
+            scan.instructions.push(words.join(" "));
+        }
         let flags: Vec<&str> = words[1..]
             .iter()
             .map_while(|word| word.strip_prefix("--"))
@@ -68,17 +110,28 @@ pub(super) fn scan(text: &str, arguments: &BTreeMap<String, Option<String>>) -> 
         }
         match name.as_str() {
             "ADD" if rest.iter().any(|word| is_git(word)) => found("`ADD` from git".to_owned()),
-            "ARG" if stages.is_empty() => {
+            "ARG" => {
                 for word in rest {
-                    if let Some((name, default)) = word.split_once('=') {
+                    if AUTOMATIC.contains(&word.as_str()) && !is_given(word) {
+                        found(format!(
+                            "`ARG {word}` without a value (it can be given as a build argument)"
+                        ));
+                    }
+                    if before_from && let Some((name, default)) = word.split_once('=') {
                         let default = substitute(unquoted(default), &defaults, arguments);
                         defaults.insert(name.to_owned(), default.unwrap_or_default());
                     }
                 }
             }
             "FROM" => {
+                before_from = false;
                 for flag in flags {
-                    if let Some(variable) = AUTOMATIC.iter().find(|variable| flag.contains(*variable)) {
+                    let flag_of = |variable: &&str| {
+                        flag.contains(&format!("${variable}")) || flag.contains(&format!("${{{variable}"))
+                    };
+                    if let Some(variable) = AUTOMATIC.iter().copied().find(flag_of)
+                        && !is_given(variable)
+                    {
                         found(format!("`${variable}`"));
                     }
                 }
@@ -88,16 +141,29 @@ pub(super) fn scan(text: &str, arguments: &BTreeMap<String, Option<String>>) -> 
                 if let Some(base) = base
                     && !stages.contains(&base.to_lowercase())
                     && base != "scratch"
+                    && bases.len() < MOST_BASES
+                    && bases.insert(base.clone())
                 {
                     scan.bases.push(base);
                 }
-                // A stage without a name counts, too: what follows is not before the first `FROM` any more.
-                stages.push(rest.get(2).map(|name| name.to_lowercase()).unwrap_or_default());
+                stages.extend(rest.get(2).map(|name| name.to_lowercase()));
             }
             _ => {}
         }
     }
     scan
+}
+
+/// Whether a frontend is one of Docker's own, whatever its version.
+fn is_official(syntax: &str) -> bool {
+    syntax.parse::<ImageReference>().is_ok_and(|frontend| {
+        let name = frontend.repository();
+        let name = ["docker.io/", "index.docker.io/"]
+            .iter()
+            .find_map(|hub| name.strip_prefix(hub))
+            .unwrap_or(name);
+        OFFICIAL.contains(&name)
+    })
 }
 
 /// The comments at the very top that mean something.
@@ -112,7 +178,7 @@ impl Directives {
             escape: '\\',
             syntax: None,
         };
-        for (number, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
+        for (number, line) in text.lines().enumerate() {
             let Some((name, value)) = line
                 .trim()
                 .strip_prefix('#')
@@ -206,7 +272,7 @@ fn unquoted(text: &str) -> &str {
     stripped('"').or_else(|| stripped('\'')).unwrap_or(text)
 }
 
-/// Puts arguments in. None: one has no value, or is written in a way that only the engine knows.
+/// Puts arguments in. None: one has no value, or is written in a way that only the engine knows, or it gets too long.
 fn substitute(
     text: &str,
     defaults: &BTreeMap<String, String>,
@@ -222,6 +288,9 @@ fn substitute(
     let mut result = String::new();
     let mut left = text;
     while let Some(dollar) = left.find('$') {
+        if result.len() > LONGEST_VALUE {
+            return None;
+        }
         result.push_str(&left[..dollar]);
         left = &left[dollar + 1..];
         if let Some(braced) = left.strip_prefix('{') {
@@ -241,86 +310,9 @@ fn substitute(
         }
     }
     result.push_str(left);
-    (!result.is_empty()).then_some(result)
+    (!result.is_empty() && result.len() <= LONGEST_VALUE).then_some(result)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn buildkit(text: &str) -> Vec<String> {
-        scan(text, &BTreeMap::new())
-            .buildkit
-            .into_iter()
-            .map(|found| format!("{} {}", found.line, found.what))
-            .collect()
-    }
-
-    #[test]
-    fn what_needs_buildkit_is_found_with_its_line() {
-        for (text, found) in [
-            (
-                "# syntax=docker/dockerfile:1\nFROM a",
-                "1 `# syntax=docker/dockerfile:1`",
-            ),
-            ("FROM a\nRUN --mount=type=cache,target=/c make", "2 `RUN --mount`"),
-            ("FROM a\nrun --network=none true", "2 `RUN --network`"),
-            ("FROM a\n\nCOPY --chmod=755 a b", "3 `COPY --chmod`"),
-            ("FROM a\nCOPY --from=x --link a b", "2 `COPY --link`"),
-            ("FROM a\nADD --checksum=sha256:1 http://a b", "2 `ADD --checksum`"),
-            ("FROM a\nADD https://example.org/r.git /r", "2 `ADD` from git"),
-            ("FROM a\nRUN <<EOF\nmake\nEOF", "2 a here-document in `RUN`"),
-            (
-                "FROM a\nRUN cat <<-'EOF' > x\nmake\nEOF",
-                "2 a here-document in `RUN`",
-            ),
-            ("FROM a\nCOPY <<EOF /x\nmake\nEOF", "2 a here-document in `COPY`"),
-            ("FROM --platform=$BUILDPLATFORM a", "1 `$BUILDPLATFORM`"),
-            (
-                "FROM a\nRUN a \\\n # no\n && b\nRUN \\\n --mount=type=secret c",
-                "5 `RUN --mount`",
-            ),
-        ] {
-            assert_eq!(buildkit(text), [found], "{text:?}");
-        }
-    }
-
-    #[test]
-    fn what_only_looks_like_it_is_not_found() {
-        for text in [
-            "FROM a\n# syntax=docker/dockerfile:1",
-            "# a comment\n# syntax=x\nFROM a",
-            "FROM a\nRUN cat <<< text",
-            "FROM a\nRUN echo $((1 << 2))",
-            "FROM a\nRUN sh -c \"cat <<EOF\"",
-            "FROM a\nRUN make --mount=x",
-            "FROM --platform=linux/amd64 a",
-            "FROM a\nCOPY --from=b --chown=1:1 a b",
-            "FROM a\nADD https://example.org/a.tar /a",
-        ] {
-            assert_eq!(buildkit(text), Vec::<String>::new(), "{text:?}");
-        }
-    }
-
-    #[test]
-    fn base_images_are_told_where_their_arguments_are_known() {
-        let given = BTreeMap::from([
-            ("TAG".to_owned(), Some("2".to_owned())),
-            ("UNSET".to_owned(), None),
-        ]);
-        for (text, bases) in [
-            (
-                "FROM a AS one\nFROM one\nFROM reg:5000/b:1",
-                vec!["a", "reg:5000/b:1"],
-            ),
-            ("ARG TAG=1\nFROM a:$TAG", vec!["a:2"]),
-            ("ARG BASE=\"b\"\nARG NAME=${BASE}:x\nFROM ${NAME}", vec!["b:x"]),
-            ("FROM ${NONE:-c}", vec!["c"]),
-            ("ARG UNSET\nFROM a:${UNSET}", vec![]),
-            ("FROM scratch", vec![]),
-            ("# escape=`\nFROM `\n a", vec!["a"]),
-        ] {
-            assert_eq!(scan(text, &given).bases, bases, "{text:?}");
-        }
-    }
-}
+#[path = "dockerfile_tests.rs"]
+mod tests;

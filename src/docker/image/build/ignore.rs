@@ -4,6 +4,9 @@
 //! character and `[..]` a class. The last pattern that matches a path, or one of its parents, decides; one that starts
 //! with `!` takes in again. A directory that is left out is still looked into where a `!` pattern names something in it.
 
+/// No path is longer.
+const LONGEST_PATTERN: usize = 4096;
+
 /// The patterns of one file, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Ignore {
@@ -52,7 +55,8 @@ impl Ignore {
                 continue;
             }
             ignore.push(line).map_err(|problem| {
-                format!("line {}: `{}` {problem}", number + 1, line.trim().escape_debug())
+                let shown: String = line.trim().chars().take(200).collect();
+                format!("line {}: `{}` {problem}", number + 1, shown.escape_debug())
             })?;
         }
         Ok(ignore)
@@ -64,6 +68,9 @@ impl Ignore {
             Some(rest) => (true, rest.trim()),
             None => (false, line),
         };
+        if rest.len() > LONGEST_PATTERN {
+            return Err("is too long");
+        }
         if rest.is_empty() {
             return if takes_in { Err("takes in nothing") } else { Ok(()) };
         }
@@ -110,17 +117,12 @@ impl Ignore {
     }
 
     fn leaves_out(&self, path: &str) -> bool {
-        // The path and its parents, outermost last.
-        let mut names = vec![path.chars().collect::<Vec<char>>()];
-        names.extend(
-            path.match_indices('/')
-                .map(|(slash, _)| path[..slash].chars().collect()),
-        );
+        let path: Vec<char> = path.chars().collect();
         let deciding = self
             .patterns
             .iter()
             .rev()
-            .find(|pattern| names.iter().any(|name| matches(&pattern.tokens, name)));
+            .find(|pattern| matches(&pattern.tokens, &path));
         deciding.is_some_and(|pattern| !pattern.takes_in)
     }
 }
@@ -172,48 +174,53 @@ fn class(left: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<Token> {
     }
 }
 
-/// Whether the tokens are the whole name. Each set of places in the name is kept, so that no pattern takes long.
-fn matches(tokens: &[Token], name: &[char]) -> bool {
-    let mut places = vec![false; name.len() + 1];
+/// Whether the tokens are the whole path or one of its parents. Each set of places in the path is kept, so that no
+/// pattern takes long: a token costs one walk over the path at most.
+fn matches(tokens: &[Token], path: &[char]) -> bool {
+    let mut places = vec![false; path.len() + 1];
+    let mut next = places.clone();
     places[0] = true;
     for token in tokens {
-        let mut next = vec![false; name.len() + 1];
-        for place in (0..places.len()).filter(|&place| places[place]) {
-            let here = name.get(place).copied();
-            match token {
-                Token::One(one) => {
-                    if here == Some(*one) {
-                        next[place + 1] = true;
-                    }
-                }
-                Token::Any => {
-                    if here.is_some_and(|here| here != '/') {
-                        next[place + 1] = true;
-                    }
-                }
+        next.fill(false);
+        // Whether a run that began at an earlier place is still going on.
+        let mut running = false;
+        for (place, &reached) in places.iter().enumerate() {
+            let here = path.get(place).copied();
+            let steps = match token {
+                Token::One(one) => reached && here == Some(*one),
+                Token::Any => reached && here.is_some_and(|here| here != '/'),
                 Token::Class { negated, ranges } => {
                     let within = |here: char| ranges.iter().any(|&(low, high)| (low..=high).contains(&here));
-                    if here.is_some_and(|here| within(here) != *negated) {
-                        next[place + 1] = true;
-                    }
+                    reached && here.is_some_and(|here| within(here) != *negated)
                 }
                 Token::Star => {
-                    next[place] = true;
-                    let run = name[place..].iter().take_while(|&&here| here != '/').count();
-                    next[place..=place + run].fill(true);
+                    running |= reached;
+                    next[place] |= running;
+                    running &= here != Some('/');
+                    false
                 }
                 Token::Directories => {
-                    next[place] = true;
-                    for slash in (place..name.len()).filter(|&at| name[at] == '/') {
-                        next[slash + 1] = true;
-                    }
+                    running |= reached;
+                    next[place] |= reached;
+                    running && here == Some('/')
                 }
-                Token::Rest => next[place..].fill(true),
+                Token::Rest => {
+                    running |= reached;
+                    next[place] |= running;
+                    false
+                }
+            };
+            if steps {
+                next[place + 1] = true;
             }
         }
-        places = next;
+        if !next.contains(&true) {
+            return false;
+        }
+        std::mem::swap(&mut places, &mut next);
     }
-    places[name.len()]
+    let is_end = |place: usize| place == path.len() || place > 0 && path[place] == '/';
+    (0..places.len()).any(|place| places[place] && is_end(place))
 }
 
 /// The shortest path that names the same, as the docker command makes it.
@@ -335,5 +342,10 @@ mod tests {
     fn no_pattern_takes_long() {
         let ignore = Ignore::parse(&"**/*a*".repeat(30)).unwrap();
         assert!(!ignore.leaves_out(&"b/".repeat(300)));
+        let ignore = Ignore::parse(&"*a".repeat(2000)).unwrap();
+        assert!(!ignore.leaves_out(&"a".repeat(1999)));
+        assert!(ignore.leaves_out(&format!("{}/b", "a".repeat(2000))));
+        let error = Ignore::parse(&"*a".repeat(3000)).unwrap_err();
+        assert!(error.contains("too long") && error.len() < 300, "{error}");
     }
 }

@@ -32,28 +32,40 @@ use super::docker_config::server_of;
 use super::{ImageReference, image_error, problem_of};
 use context::Prepared;
 use output::{Log, is_from};
-use undo::BuildGuard;
+use undo::{BuildGuard, Plan};
 
 /// Far longer than any build: the client's deadline is on the answer's head. Stalls are watched for instead.
 const NO_DEADLINE: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// How many registries' credentials are asked for at once.
+const HELPERS: usize = 8;
 
 impl DockerProvider {
     /// Builds. Dropping the future ends the build; what its steps made is removed in the background.
     pub(super) async fn build(&self, spec: &BuildSpec) -> Result<ImageDetail> {
         request::check(spec)?;
         let engine = self.engine().await?;
-        let prepared = {
+        let (prepared, scan) = {
             let spec = spec.clone();
-            tokio::task::spawn_blocking(move || context::prepare(&spec))
+            let read = move || {
+                let prepared = context::prepare(&spec)?;
+                let scan = dockerfile::scan(&prepared.text, &spec.args);
+                Ok::<_, Error>((prepared, scan))
+            };
+            tokio::task::spawn_blocking(read)
                 .await
                 .map_err(|error| internal("reading the context did not end").with_source(error))??
         };
-        let scan = dockerfile::scan(&prepared.text, &spec.args);
         request::check_dockerfile(&scan.buildkit)?;
         let credentials = self.build_credentials(spec, &scan.bases).await;
         let _slot = self.lanes().slot(Lane::Pull).await?;
         tracing::info!(tags = ?spec.tags, "building");
-        let mut guard = BuildGuard::new(self, engine.engine_now());
+        let plan = Plan {
+            began: engine.engine_now(),
+            bases: scan.bases,
+            instructions: scan.instructions,
+        };
+        let mut guard = BuildGuard::new(self, plan);
         let outcome = self
             .build_to_end(spec, prepared, credentials, &mut guard.log)
             .await;
@@ -115,8 +127,15 @@ impl DockerProvider {
             let before = moved.load(Ordering::Relaxed);
             match tokio::time::timeout(spec.stall_timeout, messages.next()).await {
                 Ok(Some(Ok(message))) => note(spec, log, message),
-                Ok(Some(Err(error))) => break Some(EngineFailure::from(error)),
-                Ok(None) => break None,
+                Ok(Some(Err(error))) => {
+                    let failure = EngineFailure::from(error);
+                    log.ended = failure.status().is_some();
+                    break Some(failure);
+                }
+                Ok(None) => {
+                    log.ended = log.built.is_some();
+                    break None;
+                }
                 Err(_) if moved.load(Ordering::Relaxed) != before => {}
                 Err(_) => return Err(stalled(spec, log)),
             }
@@ -146,17 +165,15 @@ impl DockerProvider {
             .iter()
             .filter_map(|base| base.parse::<ImageReference>().ok());
         registries.extend(parsed.map(|image| image.registry().to_owned()));
-        let mut all = HashMap::new();
-        for registry in registries {
+        let asked = registries.into_iter().map(|registry| async move {
             let explicit = spec.credentials.get(&registry);
-            if let Some(credentials) = self.credentials_for(&registry, explicit).await.credentials {
-                all.insert(
-                    server_of(&registry).to_owned(),
-                    for_client(&registry, &credentials),
-                );
-            }
-        }
-        all
+            let credentials = self.credentials_for(&registry, explicit).await.credentials?;
+            let for_client = for_client(&registry, &credentials);
+            Some((server_of(&registry).to_owned(), for_client))
+        });
+        // A helper that hangs holds each of them up until its timeout.
+        let answers = futures::stream::iter(asked).buffer_unordered(HELPERS);
+        answers.filter_map(std::future::ready).collect().await
     }
 }
 

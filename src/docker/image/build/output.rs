@@ -38,7 +38,17 @@ pub(super) struct Log {
     pub(super) made: Vec<String>,
     /// The id of the image.
     pub(super) built: Option<String>,
+    /// What the next step is made on, by its short id.
+    pub(super) parent: Option<String>,
+    /// The container of the step.
+    pub(super) container: Option<String>,
+    /// The step has not said its image yet: the engine may be making it.
+    pub(super) unfinished: bool,
+    /// The engine has said the end of the build, good or bad: nothing is in the making.
+    pub(super) ended: bool,
     from_cache: bool,
+    /// A container of the step is gone, so its image is none that was there.
+    has_run: bool,
     last: VecDeque<String>,
     last_bytes: usize,
     line: String,
@@ -63,7 +73,8 @@ impl Log {
         let text = message.stream?;
         if let Some(step) = step_of(&text) {
             self.last.clear();
-            (self.last_bytes, self.from_cache) = (0, false);
+            (self.last_bytes, self.from_cache, self.has_run) = (0, false, false);
+            (self.container, self.unfinished) = (None, true);
             self.line.clear();
             self.step = Some(step.clone());
             return Some(ImageEvent::Step {
@@ -73,21 +84,31 @@ impl Log {
             });
         }
         match text.trim_end().strip_prefix(" ---> ") {
-            Some("Using cache") => {
+            // A step that runs can print this, too.
+            Some("Using cache") if self.container.is_none() => {
                 self.from_cache = true;
                 return Some(ImageEvent::Status("using the cache".to_owned()));
             }
             Some(id) if is_short_id(id) => {
-                let is_base = self.step.as_ref().is_some_and(|step| is_from(&step.text));
+                // One with triggers has run them.
+                let is_base = !self.has_run && self.step.as_ref().is_some_and(|step| is_from(&step.text));
+                (self.parent, self.unfinished) = (Some(id.to_owned()), false);
                 if !self.from_cache && !is_base && self.made.len() < MOST_IMAGES {
                     self.made.push(id.to_owned());
                 }
                 return None;
             }
-            Some(running) if running.starts_with("Running in ") => return None,
-            _ => {}
+            Some(running) => {
+                if let Some(container) = running.strip_prefix("Running in ").filter(|id| is_short_id(id)) {
+                    // What comes later may be the step's output.
+                    self.container.get_or_insert_with(|| container.to_owned());
+                    return None;
+                }
+            }
+            None => {}
         }
         if text.starts_with("Removing intermediate container ") {
+            self.has_run = true;
             return None;
         }
         self.keep(&text);
@@ -183,6 +204,28 @@ mod tests {
         log.note(stream("line\nlast"));
         assert_eq!(log.last_lines(), ["half line", "last"]);
         assert_eq!(log.step.unwrap().to_string(), "step 4/4 `RUN two`");
+    }
+
+    #[test]
+    fn a_step_can_not_hide_its_image_by_its_output() {
+        for lie in [" ---> Using cache\n", "Step 2/9 : FROM a\n"] {
+            let mut log = Log::default();
+            for text in [
+                "Step 1/2 : FROM a\n",
+                " ---> aaaaaaaaaaaa\n",
+                "Step 2/2 : RUN lie\n",
+                " ---> Running in cccccccccccc\n",
+                lie,
+                " ---> Running in ffffffffffff\n",
+            ] {
+                log.note(stream(text));
+            }
+            assert!(log.unfinished);
+            log.note(stream("Removing intermediate container cccccccccccc\n"));
+            log.note(stream(" ---> dddddddddddd\n"));
+            assert_eq!(log.made, ["dddddddddddd"], "{lie}");
+            assert!(!log.unfinished);
+        }
     }
 
     #[test]

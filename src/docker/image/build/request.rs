@@ -60,7 +60,7 @@ pub(super) fn check(spec: &BuildSpec) -> Result<()> {
 
 /// Whether a network mode shares somebody else's network. No policy allows that for a build.
 fn is_of_others(network: &str) -> bool {
-    network == "host" || network.starts_with("container:")
+    network == "host" || network.starts_with("container:") || network.starts_with("ns:")
 }
 
 /// Refuses what a Dockerfile needs.
@@ -193,6 +193,10 @@ mod tests {
             (BuildSpec::new("x").with_arg("a=b", "c"), "a=b"),
             (BuildSpec::new("x").with_network("host"), "`host`"),
             (BuildSpec::new("x").with_network("container:y"), "`container:y`"),
+            (
+                BuildSpec::new("x").with_network("ns:/proc/1/ns/net"),
+                "`ns:/proc/1/ns/net`",
+            ),
         ] {
             let error = check(&spec).unwrap_err();
             assert!(error.to_string().contains(part), "{error}");
