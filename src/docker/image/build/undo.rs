@@ -15,7 +15,7 @@ use super::output::Log;
 const UNDO: Duration = Duration::from_secs(10);
 
 /// How long is looked for what the engine was just making when the build was ended, and the pause between.
-const LOOK_FOR: Duration = Duration::from_secs(8);
+const LOOK_FOR: Duration = Duration::from_secs(9);
 const PAUSE: Duration = Duration::from_millis(300);
 
 /// While the step's container is there its files may be on their way into an image. It is not waited for without an
@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(300);
 const LOOK_LONGEST: Duration = Duration::from_secs(120);
 
 /// How long nothing is removed after a build was cut off. An image that is committed after its parent was removed does
-/// not say whose child it is; and one that is without a use for so long is no step of another build of the same.
+/// not say whose child it is; and one that is without a use for so long is hardly a step of another build of the same.
 const SETTLED: Duration = Duration::from_secs(5);
 
 /// The engine's clock is known to about this.
@@ -90,6 +90,10 @@ impl Drop for BuildGuard {
 async fn remove_later(provider: &DockerProvider, plan: &Plan, log: &Log) {
     let began = Instant::now();
     let mut parents: HashSet<String> = log.parent.iter().cloned().collect();
+    let cut = match provider.engine().await {
+        Ok(engine) => engine.engine_now(),
+        Err(_) => plan.began,
+    };
     loop {
         // The engine may have been further than what it was heard to say.
         if log.parent.is_none() && parents.is_empty() {
@@ -98,7 +102,7 @@ async fn remove_later(provider: &DockerProvider, plan: &Plan, log: &Log) {
         let passed = began.elapsed();
         let is_late = passed >= LOOK_LONGEST;
         if is_late || passed >= SETTLED && !is_running(provider, log).await {
-            let removed = remove_all(provider, plan, log, &parents).await;
+            let removed = remove_all(provider, plan, log, &parents, cut).await;
             if let Err(failure) = &removed {
                 tracing::debug!(%failure, "the images of a cancelled build are not removed yet");
             }
@@ -115,8 +119,9 @@ async fn remove_all(
     plan: &Plan,
     log: &Log,
     parents: &HashSet<String>,
+    cut: EngineTime,
 ) -> Result<(), EngineFailure> {
-    let lost = lost(provider, plan, parents).await?;
+    let lost = lost(provider, plan, parents, cut).await?;
     remove_made(provider, &log.made, &lost, plan.began).await
 }
 
@@ -151,11 +156,13 @@ async fn ids_of(provider: &DockerProvider, names: &[String]) -> HashSet<String> 
 }
 
 /// Images that a step of the build may have made without saying so: the children of what the build stood on, made by
-/// one of its instructions since it began.
+/// one of its instructions at the time it was cut off. Where there are several, some are of another build of the same,
+/// and all are left: to take one from under a build is worse than to leave one.
 async fn lost(
     provider: &DockerProvider,
     plan: &Plan,
     parents: &HashSet<String>,
+    cut: EngineTime,
 ) -> Result<HashSet<String>, EngineFailure> {
     let mut lost = HashSet::new();
     let engine = provider.engine().await.map_err(unreachable)?;
@@ -163,7 +170,8 @@ async fn lost(
         let is_child = parents
             .iter()
             .any(|parent| short(&image.parent_id).starts_with(parent.as_str()));
-        if !is_child || !is_young(&image, plan.began) {
+        let is_settled = EngineTime::from_epoch_seconds(image.created).plus(SETTLED) <= engine.engine_now();
+        if !is_child || !is_settled || !is_young(&image, cut) {
             continue;
         }
         let history = call(QUICK, engine.client.image_history(&image.id)).await?;
@@ -176,6 +184,9 @@ async fn lost(
             lost.insert(image.id);
         }
     }
+    if lost.len() > 1 {
+        lost.clear();
+    }
     Ok(lost)
 }
 
@@ -183,12 +194,25 @@ async fn lost(
 fn is_of(instruction: &str, made_by: &str) -> bool {
     let made_by = made_by.split_whitespace().collect::<Vec<_>>().join(" ");
     let (name, rest) = instruction.split_once(' ').unwrap_or((instruction, ""));
-    match made_by.split_once("#(nop) ") {
-        Some((_, what)) => {
-            let what = what.split(' ').next().unwrap_or_default();
-            what.eq_ignore_ascii_case(name)
-        }
-        None => name.eq_ignore_ascii_case("RUN") && (rest.starts_with('[') || made_by.ends_with(rest)),
+    if name.eq_ignore_ascii_case("RUN") {
+        let words = serde_json::from_str::<Vec<String>>(rest).map(|words| words.join(" "));
+        return !made_by.contains("#(nop) ")
+            && match words {
+                Ok(words) => made_by.ends_with(&words),
+                Err(_) => made_by.ends_with(&format!("/bin/sh -c {rest}")),
+            };
+    }
+    let Some((_, made_by)) = made_by.split_once("#(nop) ") else {
+        return false;
+    };
+    let (made_name, made) = made_by.split_once(' ').unwrap_or((made_by, ""));
+    let is_copy = ["COPY", "ADD"].iter().any(|copy| name.eq_ignore_ascii_case(copy));
+    if is_copy {
+        // The sources are a hash there.
+        let target = rest.rsplit(' ').next().unwrap_or_default();
+        made_name.eq_ignore_ascii_case(name) && made.ends_with(&format!(" in {target}"))
+    } else {
+        made_name.eq_ignore_ascii_case(name) && made == rest
     }
 }
 
@@ -273,9 +297,14 @@ mod tests {
             ("run make", "/bin/sh -c make", true),
             ("RUN make", "/bin/sh -c test", false),
             ("RUN [\"a\", \"b\"]", "a b", true),
+            ("RUN [\"a\", \"b\"]", "a c", false),
+            ("RUN a", "/bin/sh -c make a", false),
             ("COPY . /x", "/bin/sh -c #(nop) COPY dir:0a1b in /x ", true),
+            ("COPY . /x", "/bin/sh -c #(nop) COPY dir:0a1b in /y ", false),
+            ("COPY . /x", "/bin/sh -c #(nop) ADD dir:0a1b in /x ", false),
             ("ENV A=b", "/bin/sh -c #(nop)  ENV A=b", true),
-            ("ENV A=b", "/bin/sh -c #(nop)  LABEL a=b", false),
+            ("ENV A=b", "/bin/sh -c #(nop)  ENV A=c", false),
+            ("ENV A=b", "/bin/sh -c #(nop)  LABEL A=b", false),
             ("COPY . /x", "/bin/sh -c COPY . /x", false),
         ] {
             assert_eq!(is_of(instruction, made_by), is, "{instruction} {made_by}");
