@@ -29,6 +29,16 @@ impl fmt::Display for Step {
     }
 }
 
+/// Where the image of a step comes from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Origin {
+    #[default]
+    Unknown,
+    Cache,
+    /// A container of the step is gone, so its image is none that was there.
+    Container,
+}
+
 /// What is kept of the messages so far.
 #[derive(Debug, Default)]
 pub(super) struct Log {
@@ -46,9 +56,7 @@ pub(super) struct Log {
     pub(super) unfinished: bool,
     /// The engine has said the end of the build, good or bad: nothing is in the making.
     pub(super) ended: bool,
-    from_cache: bool,
-    /// A container of the step is gone, so its image is none that was there.
-    has_run: bool,
+    origin: Origin,
     last: VecDeque<String>,
     last_bytes: usize,
     line: String,
@@ -73,7 +81,7 @@ impl Log {
         let text = message.stream?;
         if let Some(step) = step_of(&text) {
             self.last.clear();
-            (self.last_bytes, self.from_cache, self.has_run) = (0, false, false);
+            (self.last_bytes, self.origin) = (0, Origin::Unknown);
             (self.container, self.unfinished) = (None, true);
             self.line.clear();
             self.step = Some(step.clone());
@@ -86,14 +94,15 @@ impl Log {
         match text.trim_end().strip_prefix(" ---> ") {
             // A step that runs can print this, too.
             Some("Using cache") if self.container.is_none() => {
-                self.from_cache = true;
+                self.origin = Origin::Cache;
                 return Some(ImageEvent::Status("using the cache".to_owned()));
             }
             Some(id) if is_short_id(id) => {
                 // One with triggers has run them.
-                let is_base = !self.has_run && self.step.as_ref().is_some_and(|step| is_from(&step.text));
+                let is_base = self.origin == Origin::Unknown
+                    && self.step.as_ref().is_some_and(|step| is_from(&step.text));
                 (self.parent, self.unfinished) = (Some(id.to_owned()), false);
-                if !self.from_cache && !is_base && self.made.len() < MOST_IMAGES {
+                if self.origin != Origin::Cache && !is_base && self.made.len() < MOST_IMAGES {
                     self.made.push(id.to_owned());
                 }
                 return None;
@@ -108,7 +117,7 @@ impl Log {
             None => {}
         }
         if text.starts_with("Removing intermediate container ") {
-            self.has_run = true;
+            self.origin = Origin::Container;
             return None;
         }
         self.keep(&text);

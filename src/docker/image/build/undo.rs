@@ -165,7 +165,7 @@ async fn lost(
     cut: EngineTime,
 ) -> Result<HashSet<String>, EngineFailure> {
     let mut lost = HashSet::new();
-    let engine = provider.engine().await.map_err(unreachable)?;
+    let engine = provider.engine().await.map_err(|error| unreachable(&error))?;
     for image in list(provider).await? {
         let is_child = parents
             .iter()
@@ -225,14 +225,14 @@ fn short(id: &str) -> &str {
     id.trim_start_matches("sha256:")
 }
 
-fn unreachable(error: crate::Error) -> EngineFailure {
+fn unreachable(error: &crate::Error) -> EngineFailure {
     EngineFailure::Transport {
         text: error.to_string(),
     }
 }
 
 async fn list(provider: &DockerProvider) -> Result<Vec<bollard::models::ImageSummary>, EngineFailure> {
-    let engine = provider.engine().await.map_err(unreachable)?;
+    let engine = provider.engine().await.map_err(|error| unreachable(&error))?;
     let options = ListImagesOptionsBuilder::new().all(true).build();
     call(QUICK, engine.client.list_images(Some(options))).await
 }
@@ -249,7 +249,7 @@ async fn remove_made(
         return Ok(());
     }
     let images = list(provider).await?;
-    let engine = provider.engine().await.map_err(unreachable)?;
+    let engine = provider.engine().await.map_err(|error| unreachable(&error))?;
     let mut ours: HashSet<&str> = HashSet::new();
     let mut order: Vec<&str> = Vec::new();
     let by_id: HashMap<&str, &bollard::models::ImageSummary> =
