@@ -34,7 +34,7 @@ pub async fn exit_codes_are_exact(context: &Context) -> Outcome {
 /// A command that a signal ends has the code 128 + n (D2).
 pub async fn a_killed_command_has_128_and_the_signal(context: &Context) -> Outcome {
     let handle = context.sandbox().await?;
-    for (signal, code) in [("KILL", 137), ("TERM", 143), ("INT", 130)] {
+    for (signal, code) in [("KILL", 137), ("TERM", 143), ("USR1", 138)] {
         let result = context
             .exec(&handle, format!("kill -{signal} $$; sleep 100"))
             .await?;

@@ -21,10 +21,11 @@ use super::mailbox::{Killed, Mailbox, StartFailed, StreamState, WINDOW_BYTES};
 
 /// How long the kill of a command's tree may take until it is reported. Hundreds of processes take a tenth of a second; a
 /// fork bomb on a busy machine leaves little time for anybody else.
-pub(super) const KILL_WAIT: Duration = Duration::from_secs(5);
+pub(super) const KILL_WAIT: Duration = Duration::from_secs(15);
 
 /// How long an agent that lives may take to say so when a command has run out of time: its own command may keep the
-/// machine busy with all that it forks.
+/// machine busy with all that it forks. One that does not is waited for as long as a kill may take, unless its sandbox is
+/// paused or gone.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
 
 /// How long the last output of a killed command may take.
@@ -164,6 +165,12 @@ pub(super) async fn drive(
             }
             () = Ending::alive(&mut ending), if ending.is_some() => {}
             () = sleep_until(wake) => match (&ending, news.exit) {
+                (Some(asked), None) if asked.pong.is_some() && !asked.looked => {
+                    if ending::not_usable(provider, container_id).await.is_some() {
+                        return End::TimedOut(news.killed);
+                    }
+                    ending = ending.map(Ending::of_a_running_sandbox);
+                }
                 (Some(_), None) => return End::TimedOut(news.killed),
                 // It ended; a reader who took a stream has not read all of it, or the report of a kill is late.
                 (_, Some(exit)) => return ended(exit, [&stdout, &stderr], news.killed),
@@ -196,6 +203,8 @@ fn ended(exit: Exit, taps: [&Tap<'_>; 2], killed: Option<Killed>) -> End {
 struct Ending {
     until: Instant,
     pong: Option<oneshot::Receiver<()>>,
+    /// The engine was asked whether the sandbox runs.
+    looked: bool,
     has_report: bool,
 }
 
@@ -205,6 +214,7 @@ impl Ending {
         Self {
             until: Instant::now() + SIGN_OF_LIFE,
             pong: Some(link.ping()),
+            looked: false,
             has_report: false,
         }
     }
@@ -213,7 +223,17 @@ impl Ending {
         Self {
             until: Instant::now() + KILL_WAIT + SIGN_OF_LIFE,
             pong: None,
+            looked: true,
             has_report: false,
+        }
+    }
+
+    /// The agent says nothing although nothing holds it: it gets the time of a kill.
+    fn of_a_running_sandbox(self) -> Self {
+        Self {
+            until: Instant::now() + KILL_WAIT,
+            looked: true,
+            ..self
         }
     }
 

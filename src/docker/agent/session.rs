@@ -19,7 +19,7 @@ use super::drive::KILL_WAIT;
 use super::link::Link;
 
 /// How long the result of a killed command may take.
-const AFTER_KILL: Duration = Duration::from_secs(15);
+const AFTER_KILL: Duration = Duration::from_secs(25);
 
 /// A command that a task of its own reads to its end.
 pub(super) struct AgentExec {
