@@ -145,21 +145,13 @@ async fn wrong_usage_is_2_and_leaves_standard_output_empty() {
 }
 
 #[tokio::test]
-async fn what_this_build_lacks_is_refused_by_name() {
-    let refused = |what: &str, hint: &str| {
-        expected(
-            2,
-            "",
-            &format!("error: configure: {what}, which this build does not have\n  hint: {hint}\n"),
-        )
-    };
-    assert_eq!(
-        call(&["--provider", "local", "doctor"]).await,
-        refused(
-            "--provider local needs the local provider",
-            "use `--provider docker`"
-        )
-    );
+async fn what_has_no_meaning_without_an_engine_is_refused_by_name() {
+    for command in [&["doctor"][..], &["ps"], &["gc"], &["inspect", "x"]] {
+        let (code, stdout, stderr) = call(&[&["--provider", "local"], command].concat()).await;
+        assert_eq!((code, stdout.as_str()), (Some(2), ""), "{command:?}");
+        let said = format!("`{}` has no meaning with --provider local", command[0]);
+        assert!(stderr.contains(&said), "{stderr}");
+    }
 }
 
 #[tokio::test]
