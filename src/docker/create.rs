@@ -16,6 +16,7 @@ use super::agent::Plan;
 use super::failure::EngineFailure;
 use super::image::{Wanted, image_error, problem_of};
 use super::lanes::Lane;
+use super::lease::check_not_ending;
 use super::owner::Keep;
 use super::request::{CreateRequest, draft};
 use super::{DockerProvider, DockerRaw, PROVIDER, new_sandbox_id};
@@ -100,6 +101,7 @@ impl DockerProvider {
                 },
                 Err(error) => error,
             };
+            check_not_ending()?;
             plan.fall_back(self, failed)?;
             self.remove_container(guard.id.as_str()).await?;
             guard.made = Made::Nothing;

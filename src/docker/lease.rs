@@ -295,6 +295,18 @@ fn lease_name(owner: &str, end: EngineTime) -> String {
     format!("{LABEL}-lease-{owner}-{end}")
 }
 
+/// Refuses to make more while a signal has everything removed.
+pub(super) fn check_not_ending() -> Result<()> {
+    if crate::provider::is_ending() {
+        return Err(Error::new(
+            ErrorKind::CreateFailed,
+            Operation::Create,
+            "a signal is ending this process",
+        ));
+    }
+    Ok(())
+}
+
 /// Nobody needs the lease for this sandbox any more. It may have been made through another provider of this process.
 pub(super) fn let_go(sandbox: &str) {
     let keepers: Vec<Arc<Keeper>> = KEEPERS
@@ -309,8 +321,14 @@ pub(super) fn let_go(sandbox: &str) {
 }
 
 impl DockerProvider {
-    /// The keeper of this process's lease on the engine.
+    /// The keeper of this process's lease on the engine, for something that is about to be made.
     pub(super) async fn keeper(&self) -> Result<&Arc<Keeper>> {
+        check_not_ending()?;
+        self.any_keeper().await
+    }
+
+    /// The same for what removes.
+    pub(super) async fn any_keeper(&self) -> Result<&Arc<Keeper>> {
         let engine = self.engine().await?;
         Ok(self.shared.keeper.get_or_init(|| {
             let shared = self.downgrade();

@@ -1,6 +1,7 @@
 //! Clean-up of a whole process when a signal ends it, for programs that ask for it. Knows no provider: those that make
 //! things register how to remove them.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -13,6 +14,14 @@ use super::reaper;
 
 /// How long the removal may take until the process ends all the same.
 const LIMIT: Duration = Duration::from_secs(20);
+
+/// A signal ends this process: nothing more is to be made.
+static ENDING: AtomicBool = AtomicBool::new(false);
+
+/// Says whether a signal ends this process, so that nothing more is to be made.
+pub(crate) fn is_ending() -> bool {
+    ENDING.load(Ordering::Relaxed)
+}
 
 type Cleanup = Box<dyn Fn() -> Option<BoxFuture<'static, Result<()>>> + Send + Sync>;
 
@@ -61,6 +70,7 @@ pub fn remove_on_signals() -> Result<RemovedOnSignals> {
     if IN_FORCE.set(()).is_ok() {
         runtime.spawn(async move {
             let number = signals.next().await;
+            ENDING.store(true, Ordering::Relaxed);
             tracing::info!(signal = number, "removing everything of this process");
             tokio::select! {
                 () = remove_everything() => {}

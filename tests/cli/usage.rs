@@ -145,16 +145,13 @@ async fn wrong_usage_is_2_and_leaves_standard_output_empty() {
 }
 
 #[tokio::test]
-async fn what_the_local_provider_lacks_is_refused_by_name() {
-    assert_eq!(
-        call(&["--provider", "local", "doctor"]).await,
-        expected(
-            2,
-            "",
-            "error: configure: `doctor` has no meaning with --provider local\n  hint: `run --provider local` runs one \
-             command in a folder of this machine, not isolated; leave the option out, or use an engine\n",
-        )
-    );
+async fn what_has_no_meaning_without_an_engine_is_refused_by_name() {
+    for command in [&["doctor"][..], &["ps"], &["gc"], &["inspect", "x"]] {
+        let (code, stdout, stderr) = call(&[&["--provider", "local"], command].concat()).await;
+        assert_eq!((code, stdout.as_str()), (Some(2), ""), "{command:?}");
+        let said = format!("`{}` has no meaning with --provider local", command[0]);
+        assert!(stderr.contains(&said), "{stderr}");
+    }
 }
 
 #[tokio::test]

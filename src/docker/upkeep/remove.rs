@@ -12,7 +12,6 @@ use crate::spec::{ObjectKind, SandboxFilter, SweptObject};
 
 use super::super::DockerProvider;
 use super::super::failure::{EngineFailure, QUICK, call};
-use super::super::lease::let_go;
 use super::super::owner::{Keep, kind, matches, owner};
 use super::decide::is_lease;
 use super::look::Object;
@@ -91,9 +90,8 @@ impl DockerProvider {
         let client = &self.engine().await?.client;
         let removed = match object.kind {
             ObjectKind::Container => {
-                let was_there = self.remove_if_present(&object.id).await?;
-                let_go(&object.name);
-                return Ok(was_there);
+                // The lease is not let go of here: a create that is under way may make the container again.
+                return self.remove_if_present(&object.id).await;
             }
             ObjectKind::Network => call(QUICK, client.remove_network(&object.id)).await,
             ObjectKind::Volume => {
@@ -134,7 +132,7 @@ impl DockerProvider {
             if let Some(error) = all_as_one(removal.failed) {
                 return Err(error);
             }
-            let keeper = self.keeper().await?;
+            let keeper = self.any_keeper().await?;
             let waits = keeper.in_the_making() > 0 && Instant::now() < patience;
             if is_empty && !waits {
                 keeper.forget_the_gone().await;

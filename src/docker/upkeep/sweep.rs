@@ -1,6 +1,6 @@
 //! A sweep: one look, and a second one a while later where that can prove what the first could not.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use crate::error::{Operation, Result};
@@ -8,7 +8,7 @@ use crate::spec::{ObjectKind, SecondLook, SharedObjects, SweepMode, SweepOptions
 
 use super::super::DockerProvider;
 use super::super::agent::FILLER;
-use super::super::owner::{self, forget, matches, proof_of};
+use super::super::owner::{self, Keep, forget, matches, proof_of};
 use super::decide::{Fate, Life, fate, judge, owners};
 use super::look::{Look, Object};
 use super::remove::Doomed;
@@ -19,7 +19,8 @@ struct Decision {
     doomed: Vec<Doomed>,
     unsure: Vec<SweptObject>,
     left: usize,
-    dead: Vec<String>,
+    /// Dead owners of whom nothing is left when all this is removed.
+    done_with: Vec<String>,
     look_again_after: Option<Duration>,
 }
 
@@ -76,11 +77,6 @@ impl DockerProvider {
             .map(|(owner, facts)| (owner.as_str(), judge(facts, look.now, lease.grace)))
             .collect();
         let mut decision = Decision::default();
-        for (&owner, life) in &lives {
-            if matches!(life, Life::Dead(_)) {
-                decision.dead.push(owner.to_owned());
-            }
-        }
         for object in look
             .objects
             .iter()
@@ -100,6 +96,7 @@ impl DockerProvider {
                 }
             }
         }
+        decision.done_with = done_with(look, &lives, &decision.doomed);
         decision
     }
 
@@ -119,10 +116,27 @@ impl DockerProvider {
         report.failed = removal.failed.into_iter().map(|(object, _)| object).collect();
         if report.failed.is_empty() {
             // On the file system, but few and small.
-            decision.dead.iter().for_each(|owner| forget(owner));
+            decision.done_with.iter().for_each(|owner| forget(owner));
         }
         report
     }
+}
+
+/// The dead owners whose files prove nothing more: all that they have goes, but for what was kept on purpose. A sweep of
+/// a part leaves the proof to the next one.
+fn done_with(look: &Look, lives: &BTreeMap<&str, Life>, doomed: &[Doomed]) -> Vec<String> {
+    let going: HashSet<&str> = doomed.iter().map(|(object, _)| object.id.as_str()).collect();
+    let stays = |owner: &str| {
+        look.objects.iter().any(|object| {
+            object.marks.owner.as_deref() == Some(owner)
+                && object.marks.keep == Keep::No
+                && !going.contains(object.id.as_str())
+        })
+    };
+    let dead = lives.iter().filter(|(_, life)| matches!(life, Life::Dead(_)));
+    dead.filter(|(owner, _)| !stays(owner))
+        .map(|(owner, _)| (*owner).to_owned())
+        .collect()
 }
 
 /// The agent's volume of another build, or a container that was to fill it.
