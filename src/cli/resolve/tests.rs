@@ -132,6 +132,7 @@ fn every_option_of_a_run_arrives() {
         .with_env("A", "1")
         .with_workdir("/w")
         .with_resources(SandboxResources::default().with_cpu(0.5).with_memory_mib(512))
+        .with_provider_option("keep", true)
         .with_ports([80, 81])
         .unwrap();
     assert_eq!(request.sandbox.spec, expected);
@@ -239,7 +240,9 @@ fn create_takes_the_options_of_a_sandbox_and_rm_takes_ids() {
     let Ok(Action::Create(request)) = typed(&["create", "--image", "i", "--network", "none"]) else {
         panic!("not a create");
     };
-    assert_eq!(request.sandbox.spec, SandboxSpec::new("i"));
+    // It outlives the command that made it.
+    let expected = SandboxSpec::new("i").with_provider_option("keep", true);
+    assert_eq!(request.sandbox.spec, expected);
     assert_eq!(request.sandbox.config.create.network.as_deref(), Some("none"));
     let Ok(Action::Remove(request)) = typed(&["rm", "a", "b"]) else {
         panic!("not a removal");
