@@ -15,9 +15,17 @@ const ONLY_ASYNC: [(&str, &str); 3] = [
     ("download_writer", "writers are asynchronous"),
 ];
 
-/// Files whose methods are only asynchronous: the synchronous facade of the reference has none of `connect.rs`
-/// (contract 1.4), and a fork is many asynchronous sandboxes.
-const ONLY_ASYNC_FILES: [&str; 2] = ["connect.rs", "fork.rs"];
+/// Files whose methods are only asynchronous: the synchronous facade of the reference has none of them (contract 1.4).
+/// Streams, relays and services run beside their caller, and a fork is many asynchronous sandboxes.
+const ONLY_ASYNC_FILES: [&str; 7] = [
+    "connect.rs",
+    "fork.rs",
+    "forward.rs",
+    "network.rs",
+    "observe.rs",
+    "services.rs",
+    "setup.rs",
+];
 
 /// Methods that only the synchronous facade has.
 const ONLY_SYNC: [&str; 2] = ["allow_in_runtime", "with_operation_timeout"];
