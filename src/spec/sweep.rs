@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::SandboxFilter;
 
 /// How a sweep is made (contract D35). The default removes what dead owners have left, and what has expired; it takes a
-/// second look, a while later, where one does not prove that an owner is dead.
+/// second look, a while later, where one does not prove that an owner is dead. Images, snapshots among them, are never
+/// removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SweepOptions {
