@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use futures::StreamExt;
 use futures::future::join_all;
 use gym_sandbox::docker::{DockerConfig, ExecPathPolicy};
-use gym_sandbox::{AsyncSandbox, ExecOptions, ExecTimeout, SandboxHandle, SandboxProvider, SandboxPtySpec};
+use gym_sandbox::{AsyncSandbox, ExecOptions, ExecTimeout, SandboxHandle, SandboxProvider};
 
 use common::{DockerTest, docker, docker_with, long_tests_are_wanted};
 
@@ -111,39 +111,6 @@ async fn echo(test: &DockerTest, handle: &SandboxHandle, number: usize) {
     assert_eq!(result.stderr(), Some(format!("e{number}\n")));
 }
 
-/// Opens terminals, uses them and drops them without a close.
-async fn dropped_terminals(test: &DockerTest, handle: &SandboxHandle, number: usize) {
-    let pty = test.provider.as_pty().unwrap();
-    let sessions = (0..number).map(|_| async {
-        let spec = SandboxPtySpec::new("echo ready; exec sleep 1000");
-        let session = pty.create_pty(handle, &spec).await.unwrap();
-        assert_eq!(session.read().await.unwrap(), "ready\r\n");
-        session
-    });
-    // All are open at once.
-    drop(join_all(sessions).await);
-    test.provider.aclose().await.unwrap();
-}
-
-#[test]
-fn b26_dropped_terminals() {
-    alone(async {
-        for config in both_ways() {
-            let Some(test) = docker_with(config).await else {
-                return;
-            };
-            let (handle, base) = used_sandbox(&test).await;
-            dropped_terminals(&test, &handle, 50).await;
-            back_to(base).await;
-            let left = "ps | grep -c '[s]leep 1000' || true";
-            let result = test.provider.exec(&handle, ExecOptions::new(left)).await.unwrap();
-            assert_eq!(result.stdout().as_deref(), Some("0\n"), "{result:?}");
-            test.provider.close(&handle).await.unwrap();
-            test.provider.aclose().await.unwrap();
-        }
-    });
-}
-
 #[test]
 fn b26_many_commands_one_after_the_other() {
     alone(async {
@@ -215,16 +182,6 @@ fn b26_a_hundred_commands_at_once_with_few_descriptors() {
             return;
         }
         run_with_descriptors(256, "few_descriptors::a_hundred_commands").await;
-    });
-}
-
-#[test]
-fn b26_fifty_terminals_at_once_with_few_descriptors() {
-    alone(async {
-        if docker().await.is_none() {
-            return;
-        }
-        run_with_descriptors(256, "few_descriptors::fifty_terminals").await;
     });
 }
 
@@ -300,24 +257,6 @@ mod few_descriptors {
                 test.provider.aclose().await.unwrap();
             }
         });
-    }
-
-    #[test]
-    #[ignore = "is run by another test, in a process of its own"]
-    fn fifty_terminals() {
-        if std::env::var_os(FEW).is_none() {
-            return;
-        }
-        for config in both_ways() {
-            alone(async {
-                let test = docker_with(config).await.expect("the other process reached it");
-                let (handle, base) = used_sandbox(&test).await;
-                dropped_terminals(&test, &handle, 50).await;
-                back_to(base).await;
-                test.provider.close(&handle).await.unwrap();
-                test.provider.aclose().await.unwrap();
-            });
-        }
     }
 
     #[test]

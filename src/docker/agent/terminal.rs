@@ -94,7 +94,6 @@ impl DockerProvider {
                     line: watch::Sender::new(opening.line.clone()).subscribe(),
                     is_creator: false,
                     replay_offset: 0,
-                    reaper: self.reaper().clone(),
                     writing: tokio::sync::Mutex::default(),
                 })));
             }
@@ -193,7 +192,6 @@ impl DockerProvider {
             line: line.subscribe(),
             is_creator,
             replay_offset: offsets[0],
-            reaper: self.reaper().clone(),
             writing: tokio::sync::Mutex::default(),
         };
         let pump = Pump {

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::error::{Operation, Result};
-use crate::provider::{PtySession, Reaper};
+use crate::provider::PtySession;
 use crate::spec::{ExecPath, PtyMode, check_terminal_size};
 
 use super::super::pty::core::{Core, Over};
@@ -21,7 +21,7 @@ use super::mailbox::Mailbox;
 use super::terminal_pump::{ANSWER, Line};
 
 /// How long the agent may take to kill what is closed.
-const KILL_MS: u32 = 10_000;
+const KILL: Duration = Duration::from_secs(10);
 
 /// The signals that programs are sent by name; the numbers are those of Linux on x86-64, ARM and RISC-V.
 const SIGNALS: [(&str, u8); 19] = [
@@ -52,8 +52,6 @@ pub(super) struct AgentPty {
     /// Made here, so that closing it ends its program.
     pub(super) is_creator: bool,
     pub(super) replay_offset: u64,
-    /// Where a drop waits for the end of what it has closed.
-    pub(super) reaper: Reaper,
     /// One write at a time: credit is waited for by one.
     pub(super) writing: tokio::sync::Mutex<()>,
 }
@@ -204,12 +202,21 @@ impl PtySession for AgentPty {
             return Ok(());
         }
         let line = self.line.borrow().clone();
-        self.let_go(KILL_MS);
+        self.let_go(u32::try_from(KILL.as_millis()).unwrap_or(u32::MAX));
         if !self.is_creator {
             Self::settle(&line.link).await;
             return Ok(());
         }
-        until_killed(&line).await;
+        let until = Instant::now() + KILL + ANSWER;
+        // The task that reads the session may take the note of a change in its last turn: looked at now and then.
+        while Instant::now() < until {
+            let news = line.mailbox.news();
+            if news.killed.is_some() || news.lost.is_some() || news.start_failed.is_some() {
+                break;
+            }
+            let _quiet = tokio::time::timeout(Duration::from_millis(20), line.mailbox.changed()).await;
+        }
+        line.link.forget(line.channel);
         Ok(())
     }
 
@@ -224,32 +231,11 @@ impl PtySession for AgentPty {
     }
 }
 
-/// Waits until the agent has killed what it was told to close.
-async fn until_killed(line: &Line) {
-    let until = Instant::now() + Duration::from_millis(KILL_MS.into()) + ANSWER;
-    // The task that reads the session may take the note of a change in its last turn: looked at now and then.
-    while Instant::now() < until {
-        let news = line.mailbox.news();
-        if news.killed.is_some() || news.lost.is_some() || news.start_failed.is_some() {
-            break;
-        }
-        let _quiet = tokio::time::timeout(Duration::from_millis(20), line.mailbox.changed()).await;
-    }
-    line.link.forget(line.channel);
-}
-
 impl Drop for AgentPty {
     fn drop(&mut self) {
-        if !self.core.end(Over::Closed) {
-            return;
-        }
-        self.let_go(KILL_MS);
-        let line = self.line.borrow().clone();
-        if self.is_creator {
-            self.reaper.submit("close a dropped terminal", async move {
-                until_killed(&line).await;
-            });
-        } else {
+        if self.core.end(Over::Closed) {
+            self.let_go(0);
+            let line = self.line.borrow();
             line.link.forget(line.channel);
         }
     }
