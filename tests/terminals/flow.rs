@@ -52,7 +52,7 @@ async fn a_program_that_does_not_read_stops_nothing_else(subject: &Subject) {
         until(&session, "ready").await;
         let writer = tokio::spawn({
             let session = session.clone();
-            async move { session.write(&vec![b'x'; 64 << 20]).await }
+            async move { session.write(&vec![b'x'; 8 << 20]).await }
         });
         // What does not need the program's reading goes on.
         if mode == PtyMode::Pty {
