@@ -12,7 +12,8 @@ impl AsyncSandbox {
     /// Freezes the sandbox with everything that runs in it. Pausing a paused one succeeds.
     ///
     /// Commands are refused at once while it is paused (their result has the reason `paused`), the time limits of
-    /// commands that run already go on, and [`stop`](Self::stop) works.
+    /// commands that run already go on, and [`stop`](Self::stop) works. Terminal sessions stay with their callers; none of
+    /// them serves commands of [`pty`](Self::pty) by itself any more.
     ///
     /// # Errors
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) where the provider can't,
@@ -24,7 +25,9 @@ impl AsyncSandbox {
     pub async fn pause(&self) -> Result<()> {
         let provider = self.pausing(Operation::Pause)?;
         let started = self.started(Operation::Pause)?;
-        provider.pause(&started.handle).await
+        provider.pause(&started.handle).await?;
+        self.pty.forget_all();
+        Ok(())
     }
 
     /// Lets a paused sandbox run again and waits until it runs commands, for at most the spec's `ready_timeout`.

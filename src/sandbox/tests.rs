@@ -10,6 +10,7 @@ mod services;
 mod setup;
 mod start;
 mod stop;
+mod terminals;
 
 use std::sync::Arc;
 

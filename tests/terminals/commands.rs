@@ -19,6 +19,7 @@ on_both_paths!(
     y11_a_timeout_leaves_the_callers_session_and_closes_the_implicit_one,
     y12_directory_and_variables_persist,
     y13_detached_commands_have_one_stream,
+    l18_after_a_pause_no_session_serves_commands_by_itself,
 );
 
 async fn y2_the_directory_is_the_specs(subject: &Subject) {
@@ -225,6 +226,20 @@ async fn y12_directory_and_variables_persist(subject: &Subject) {
         .stdout()
         .unwrap();
     assert!(text.ends_with("/var/tmp 1 WORD=kept\r\n"), "{text:?}");
+}
+
+async fn l18_after_a_pause_no_session_serves_commands_by_itself(subject: &Subject) {
+    let shell = subject.create(SandboxPtySpec::default()).await;
+    let pty = subject.sandbox.pty();
+    within(pty.exec("x=kept")).await.unwrap();
+    let said = async |options: PtyExecOptions| within(pty.exec(options)).await.unwrap().stdout().unwrap();
+    let show = || PtyExecOptions::new("echo \"<${x:-none}>\"");
+    assert!(said(show()).await.ends_with("<kept>\r\n"));
+    subject.sandbox.pause().await.unwrap();
+    subject.sandbox.resume().await.unwrap();
+    assert!(said(show()).await.ends_with("<none>\r\n"));
+    // Its caller still has it.
+    assert!(said(show().with_session(&shell)).await.ends_with("<kept>\r\n"));
 }
 
 async fn y13_detached_commands_have_one_stream(subject: &Subject) {

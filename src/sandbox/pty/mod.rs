@@ -44,6 +44,11 @@ impl State {
             .retain(|known| !known.upgrade().is_some_and(|known| Arc::ptr_eq(&known, session)));
     }
 
+    /// After a pause no session serves commands by itself (contract L18).
+    pub(super) fn forget_all(&self) {
+        self.shells().clear();
+    }
+
     /// The oldest that lives.
     fn default_shell(&self) -> Option<Arc<dyn PtySession>> {
         self.shells()
