@@ -6,13 +6,15 @@ use bollard::models::{ContainerCreateBody, HostConfig};
 use bollard::query_parameters::{
     ContainerArchiveInfoOptionsBuilder, CreateContainerOptionsBuilder, UploadToContainerOptionsBuilder,
 };
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::super::DockerProvider;
 use super::super::connect::{Engine, EngineTime};
 use super::super::failure::{EngineFailure, QUICK, call};
+use super::super::owner::{Keep, Stamp, kind};
 use super::super::status::Looked;
-use super::launch::{shared_labels, volume_mount};
+use super::launch::volume_mount;
 use super::program;
 
 /// How long a filling may take altogether, others' included.
@@ -48,7 +50,8 @@ impl DockerProvider {
             if self.agent_is_whole(container_id).await? {
                 return Ok(());
             }
-            if self.try_fill(image, platform).await? {
+            let filled = tokio::time::timeout_at(deadline, self.try_fill(image, platform)).await;
+            if filled.map_err(|_| EngineFailure::Deadline(PATIENCE))?? {
                 continue;
             }
             if Instant::now() >= deadline {
@@ -94,18 +97,27 @@ impl DockerProvider {
     }
 
     /// Fills the volume unless somebody else does. Says whether it is worth looking again at once.
+    ///
+    /// Where the caller is cut off the filling goes on: a lock whose create was cut off would be nobody's.
     async fn try_fill(&self, image: &str, platform: &str) -> Result<bool, EngineFailure> {
         let engine = self.reach().await?;
         let name = program::filler();
-        let options = CreateContainerOptionsBuilder::new()
-            .name(&name)
-            .platform(platform)
-            .build();
+        let lease = &self.config().lease;
+        let created = engine.engine_now();
+        let stamp = Stamp {
+            kind: kind::SHARED,
+            created,
+            expires: None,
+            lease: created.plus(lease.length),
+            renewal: lease.renewal,
+            project: None,
+            keep: Keep::No,
+        };
         let body = ContainerCreateBody {
             image: Some(image.to_owned()),
             // Never started, but an engine wants a program.
             entrypoint: Some(vec![program::PROGRAM.to_owned()]),
-            labels: Some(shared_labels()),
+            labels: Some(stamp.labels()),
             host_config: Some(HostConfig {
                 mounts: Some(vec![volume_mount(false)]),
                 network_mode: Some("none".to_owned()),
@@ -113,20 +125,36 @@ impl DockerProvider {
             }),
             ..ContainerCreateBody::default()
         };
-        let filler = match call(QUICK, engine.client.create_container(Some(options), body)).await {
-            Ok(created) => Filler {
-                provider: self.clone(),
-                container_id: Some(created.id),
-            },
-            Err(failure) if failure.is_status(409) => {
-                self.remove_stale(&name).await?;
-                return Ok(false);
-            }
-            Err(failure) => return Err(failure),
-        };
-        let outcome = self.fill(filler.container_id.as_deref().unwrap_or(&name)).await;
-        filler.remove().await;
-        outcome.map(|()| true)
+        let options = CreateContainerOptionsBuilder::new()
+            .name(&name)
+            .platform(platform)
+            .build();
+        let (answer, answered) = oneshot::channel();
+        let (provider, engine, stale_after) = (self.clone(), engine.clone(), stale_after());
+        self.reaper().submit("fill the volume of the agent", async move {
+            let filled = match call(QUICK, engine.client.create_container(Some(options), body)).await {
+                Ok(created) => provider.fill_and_unlock(&created.id).await.map(|()| true),
+                Err(failure) if failure.is_status(409) => {
+                    provider.remove_stale(&name, stale_after).await.map(|()| false)
+                }
+                Err(failure) => Err(failure),
+            };
+            // Nobody may be waiting for it any more.
+            let _ = answer.send(filled);
+        });
+        answered.await.unwrap_or_else(|_| {
+            Err(EngineFailure::Transport {
+                text: "the filling of the agent's volume was given up".to_owned(),
+            })
+        })
+    }
+
+    async fn fill_and_unlock(&self, filler: &str) -> Result<(), EngineFailure> {
+        let filled = self.fill(filler).await;
+        if let Err(error) = self.remove_container(filler).await {
+            tracing::warn!(%filler, %error, "a lock was left behind; it ages out");
+        }
+        filled
     }
 
     async fn fill(&self, filler: &str) -> Result<(), EngineFailure> {
@@ -162,7 +190,7 @@ impl DockerProvider {
     }
 
     /// Removes a lock that was left behind.
-    async fn remove_stale(&self, name: &str) -> Result<(), EngineFailure> {
+    async fn remove_stale(&self, name: &str, after: Duration) -> Result<(), EngineFailure> {
         let Looked::There(inspected) = self.look(name).await? else {
             return Ok(());
         };
@@ -171,7 +199,7 @@ impl DockerProvider {
             let created: EngineTime = created.parse().ok()?;
             Some(engine.engine_now().since(created))
         });
-        if age.is_some_and(|age| age > stale_after())
+        if age.is_some_and(|age| age > after)
             && let Some(container_id) = inspected.id
         {
             tracing::debug!(%container_id, "removing what an interrupted filling has left");
@@ -188,37 +216,5 @@ impl DockerProvider {
         self.engine().await.map_err(|error| EngineFailure::Transport {
             text: error.to_string(),
         })
-    }
-}
-
-/// Removes the lock also when the filling is cut off.
-struct Filler {
-    provider: DockerProvider,
-    container_id: Option<String>,
-}
-
-impl Filler {
-    async fn remove(mut self) {
-        if let Some(container_id) = &self.container_id
-            && self.provider.remove_container(container_id).await.is_ok()
-        {
-            self.container_id = None;
-        }
-    }
-}
-
-impl Drop for Filler {
-    fn drop(&mut self) {
-        let Some(container_id) = self.container_id.take() else {
-            return;
-        };
-        let provider = self.provider.clone();
-        self.provider
-            .reaper()
-            .submit("remove the lock of the agent's volume", async move {
-                if let Err(error) = provider.remove_container(&container_id).await {
-                    tracing::warn!(%container_id, %error, "a lock was left behind; it ages out");
-                }
-            });
     }
 }

@@ -137,6 +137,28 @@ async fn an_interrupted_fill_is_made_good() {
     end(&provider, vec![handle]).await;
 }
 
+/// Nobody would remove the lock of a filling whose create was cut off: what is begun goes on.
+#[tokio::test]
+async fn a_first_create_that_is_cut_off_leaves_no_lock() {
+    for delay in (0..12).map(|step| Duration::from_millis(step * 5)) {
+        let Some(provider) = provider(ExecPathPolicy::Agent).await else {
+            return;
+        };
+        let spec = SandboxSpec::new(IMAGE).with_provider_option("network", "none");
+        if let Ok(created) = tokio::time::timeout(delay, provider.create(&spec)).await {
+            provider.close(&created.unwrap()).await.unwrap();
+        }
+        provider.aclose().await.unwrap();
+        let client = &provider.engine().await.unwrap().client;
+        let lock = client.inspect_container(&program::filler(), None).await;
+        assert!(lock.is_err(), "a lock is left after {delay:?}");
+        // It may not have come to that.
+        let _ = client
+            .remove_volume(&program::volume(), None::<RemoveVolumeOptions>)
+            .await;
+    }
+}
+
 /// Whoever filled was killed in between: its lock is in the way until it is old.
 #[tokio::test]
 async fn a_lock_that_was_left_behind_ages_out() {

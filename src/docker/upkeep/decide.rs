@@ -149,9 +149,10 @@ const FILLING: Duration = Duration::from_secs(60);
 pub(super) fn fate(object: &Object, owner: Option<Life>, now: EngineTime, kept: KeptSandboxes) -> Fate {
     let marks = &object.marks;
     if marks.kind.as_deref() == Some(kind::SHARED) {
+        let is_old = object.made.is_some_and(|made| now.since(made) > FILLING);
         let is_left = object.kind == ObjectKind::Container
             && object.state != Some(State::RUNNING)
-            && object.made.is_some_and(|made| now.since(made) > FILLING);
+            && (is_old || matches!(owner, Some(Life::Dead(_))));
         return if is_left {
             Fate::Remove("it was left by a filling that was interrupted")
         } else {

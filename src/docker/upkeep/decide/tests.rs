@@ -240,6 +240,11 @@ fn d16_d17_what_goes_with_a_dead_owner_and_what_stays() {
         made: Some(at(-age)),
         ..object(ObjectKind::Container, &[("kind", "shared")])
     };
+    let owned_filling = Object {
+        state: Some(State::CREATED),
+        made: Some(at(-1)),
+        ..object(ObjectKind::Container, &[("kind", "shared"), ("owner", "o")])
+    };
     let nobodys = object(ObjectKind::Container, &[]);
     let goes = |fate: Fate| matches!(fate, Fate::Remove(_));
     for (what, object, owner, removed) in [
@@ -263,6 +268,8 @@ fn d16_d17_what_goes_with_a_dead_owner_and_what_stays() {
         ("shared", &shared, None, false),
         ("a filling that is under way", &filling(59), None, false),
         ("a filling that was interrupted", &filling(61), None, true),
+        ("a live owner's filling", &owned_filling, alive, false),
+        ("a dead owner's filling", &owned_filling, dead, true),
         ("nobody's", &nobodys, None, false),
     ] {
         let fate = fate(object, owner, at(0), KeptSandboxes::Leave);
