@@ -109,7 +109,7 @@ pub(super) async fn drive(
     deadline: Option<Deadline>,
 ) -> End {
     let feeding = feed(running, stdin);
-    let watching = watch_start(provider, container_id);
+    let watching = watch_start(provider, container_id, &running.mailbox);
     tokio::pin!(feeding, watching);
     let (mut fed, mut watched) = (false, false);
     let mut stdout = Tap::new(Stream::Stdout, &outputs.stdout);
@@ -362,9 +362,18 @@ async fn send_input(running: &Running, mut bytes: Bytes) -> bool {
 }
 
 /// Looks into it when a command does not start: it may have been sent in the moment when its sandbox was paused.
-async fn watch_start(provider: &DockerProvider, container_id: &str) -> Option<Box<ExecResult>> {
+async fn watch_start(
+    provider: &DockerProvider,
+    container_id: &str,
+    mailbox: &Mailbox,
+) -> Option<Box<ExecResult>> {
     tokio::time::sleep(SLOW_START).await;
-    ending::not_usable(provider, container_id).await.map(Box::new)
+    // Nobody is woken for a start.
+    if mailbox.has_started() {
+        return None;
+    }
+    let result = ending::not_usable(provider, container_id).await?;
+    (!mailbox.has_started()).then(|| Box::new(result))
 }
 
 async fn sleep_until(deadline: Option<Instant>) {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use gym_sandbox_agent::protocol::{
     AgentHello, AgentMessage, ClientHello, ClientMessage, ExecRequest, INPUT_WINDOW_BYTES, Malformed,
 };
-use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::io::AsyncRead;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
@@ -19,8 +19,12 @@ use tokio::time::Instant;
 use super::answer::{FileAnswer, Limits};
 use super::decode::{Content, Decoder, Incoming};
 use super::greeting::{check, hello, refused};
-use super::mailbox::Mailbox;
+use super::mailbox::{Mailbox, Start};
 use super::outbox::{Outbox, Writer};
+use super::reading::{Stirred, read};
+
+/// After so long without a command a connection counts as idle.
+const LULL: Duration = Duration::from_secs(1);
 
 /// The two directions of a connection.
 pub(super) struct Wire {
@@ -35,7 +39,7 @@ pub(super) struct Link {
     tasks: [AbortHandle; 2],
 }
 
-struct Shared {
+pub(super) struct Shared {
     table: Mutex<Table>,
     outbox: Outbox,
     began: Instant,
@@ -112,8 +116,7 @@ impl Link {
 
     /// How long ago the agent was last heard.
     pub(super) fn silence(&self) -> Duration {
-        let heard = Duration::from_micros(self.shared.heard_us.load(Ordering::Relaxed));
-        self.shared.began.elapsed().saturating_sub(heard)
+        self.shared.silence()
     }
 
     /// Asks for a sign of life. The answer may never come: wait with a deadline.
@@ -138,13 +141,23 @@ impl Link {
 
     /// Sends a command when there is room for it. Dropped before its end, nothing was sent.
     pub(super) async fn exec(&self, request: ExecRequest) -> Result<Opened, Lost> {
-        self.open_with(&ClientMessage::Exec(Box::new(request)), INPUT_WINDOW_BYTES)
+        let request = ClientMessage::Exec(Box::new(request));
+        self.open_channel(&request, INPUT_WINDOW_BYTES, Start::Noted)
             .await
     }
 
-    /// Sends what opens a channel for a command or session. Dropped before its end, nothing was sent.
+    /// Sends what opens a channel for a session. Dropped before its end, nothing was sent.
     pub(super) async fn open_with(&self, request: &ClientMessage, input_credit: u32) -> Result<Opened, Lost> {
-        let mailbox = Arc::new(Mailbox::new(input_credit));
+        self.open_channel(request, input_credit, Start::News).await
+    }
+
+    async fn open_channel(
+        &self,
+        request: &ClientMessage,
+        input_credit: u32,
+        start: Start,
+    ) -> Result<Opened, Lost> {
+        let mailbox = Arc::new(Mailbox::new(input_credit, start));
         let receiver = Receiver::Command(Arc::clone(&mailbox));
         let channel = self.ask(receiver, request).await?;
         Ok(Opened { channel, mailbox })
@@ -282,33 +295,13 @@ impl Drop for LoseOnDrop {
     }
 }
 
-async fn read(shared: &Shared, mut reader: Pin<Box<dyn AsyncRead + Send>>, mut decoder: Decoder) -> String {
-    loop {
-        loop {
-            match decoder.next() {
-                Ok(Some(incoming)) => match shared.deliver(incoming) {
-                    Ok(None) => {}
-                    Ok(Some(Lost(why))) => return why.to_string(),
-                    Err(malformed) => return format!("the agent does not keep to the protocol: {malformed}"),
-                },
-                Ok(None) => break,
-                Err(malformed) => return format!("the agent does not keep to the protocol: {malformed}"),
-            }
-        }
-        match reader.read_buf(decoder.buffer()).await {
-            Ok(0) => return "the agent closed the connection".to_owned(),
-            Ok(_) => {
-                let heard = u64::try_from(shared.began.elapsed().as_micros()).unwrap_or(u64::MAX);
-                shared.heard_us.store(heard, Ordering::Relaxed);
-            }
-            Err(error) => return format!("the connection broke: {error}"),
-        }
-    }
-}
-
 impl Shared {
     /// Puts a message where it belongs. Gives a reason when the agent ends the connection.
-    fn deliver(&self, incoming: Incoming) -> Result<Option<Lost>, Malformed> {
+    pub(super) fn deliver(
+        &self,
+        incoming: Incoming,
+        stirred: &mut Stirred,
+    ) -> Result<Option<Lost>, Malformed> {
         let Incoming { channel, content } = incoming;
         match content {
             Content::Message(AgentMessage::Pong(token)) => {
@@ -333,10 +326,16 @@ impl Shared {
                 let is_last = match (receiver, content) {
                     (None, _) => return Ok(None),
                     (Some(Receiver::File(answer)), content) => answer.put(content)?,
-                    (Some(Receiver::Command(mailbox)), Content::Output(stream, bytes)) => {
-                        mailbox.put_output(stream, bytes).map(|()| false)?
+                    (Some(Receiver::Command(mailbox)), content) => {
+                        let is_last = match content {
+                            Content::Output(stream, bytes) => {
+                                mailbox.put_output(stream, bytes).map(|()| false)?
+                            }
+                            Content::Message(message) => mailbox.put(message)?,
+                        };
+                        stirred.add(mailbox);
+                        is_last
                     }
-                    (Some(Receiver::Command(mailbox)), Content::Message(message)) => mailbox.put(message)?,
                 };
                 if is_last {
                     self.table().channels.remove(&channel);
@@ -344,6 +343,23 @@ impl Shared {
                 Ok(None)
             }
         }
+    }
+
+    /// Notes that the agent was heard.
+    pub(super) fn heard(&self) {
+        let heard = u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.heard_us.store(heard, Ordering::Relaxed);
+    }
+
+    /// How long ago the agent was last heard.
+    fn silence(&self) -> Duration {
+        let heard = Duration::from_micros(self.heard_us.load(Ordering::Relaxed));
+        self.began.elapsed().saturating_sub(heard)
+    }
+
+    /// There is something to do, or was a moment ago.
+    pub(super) fn is_busy(&self) -> bool {
+        self.silence() < LULL || !self.table().channels.is_empty()
     }
 
     fn lose(&self, why: &str) {

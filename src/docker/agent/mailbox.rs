@@ -2,6 +2,7 @@
 //! the connection puts it here and never waits for anybody.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::{Bytes, BytesMut};
@@ -83,11 +84,23 @@ pub(super) struct Mailbox {
     inbox: Mutex<Inbox>,
     changed: Notify,
     input: Notify,
+    start: Start,
+    /// Something was put in that its reader was not woken for yet.
+    stirred: AtomicBool,
+}
+
+/// What a command's start is to its reader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Start {
+    /// It waits for it.
+    News,
+    /// It waits for the end only: to wake it for the start costs as much as the rest of a short command.
+    Noted,
 }
 
 impl Mailbox {
     /// A mailbox for a command that was given [`WINDOW_BYTES`] for each stream.
-    pub(super) fn new(input_credit: u32) -> Self {
+    pub(super) fn new(input_credit: u32, start: Start) -> Self {
         Self {
             inbox: Mutex::new(Inbox {
                 stdout: Arrived::new(),
@@ -98,21 +111,28 @@ impl Mailbox {
             }),
             changed: Notify::new(),
             input: Notify::new(),
+            start,
+            stirred: AtomicBool::new(false),
         }
     }
 
-    /// Puts output in.
+    /// Puts output in. Its reader is woken by [`tell`](Self::tell).
     pub(super) fn put_output(&self, stream: Stream, bytes: Bytes) -> Result<(), Malformed> {
         self.inbox().stream(stream).put(bytes)?;
-        self.changed.notify_one();
+        self.stirred.store(true, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Puts a message in. Says whether it was the last one.
+    /// Puts a message in, of which the reader is told by [`tell`](Self::tell). Says whether it was the last one.
     pub(super) fn put(&self, message: AgentMessage) -> Result<bool, Malformed> {
         let mut inbox = self.inbox();
         match message {
-            AgentMessage::Started(_) => inbox.news.started = true,
+            AgentMessage::Started(_) => {
+                inbox.news.started = true;
+                if self.start == Start::Noted {
+                    return Ok(false);
+                }
+            }
             AgentMessage::StartFailed {
                 stage,
                 errno,
@@ -171,10 +191,15 @@ impl Mailbox {
             AgentMessage::Gone => return Ok(true),
             _ => return Err(Malformed("a command's channel has another message")),
         }
-        let is_last = inbox.news.start_failed.is_some() || inbox.news.evicted;
-        drop(inbox);
-        self.changed.notify_one();
-        Ok(is_last)
+        self.stirred.store(true, Ordering::Relaxed);
+        Ok(inbox.news.start_failed.is_some() || inbox.news.evicted)
+    }
+
+    /// Wakes the reader when something was put in since the last call.
+    pub(super) fn tell(&self) {
+        if self.stirred.swap(false, Ordering::Relaxed) {
+            self.changed.notify_one();
+        }
     }
 
     /// Says that nothing more will come.
@@ -185,6 +210,11 @@ impl Mailbox {
         drop(inbox);
         self.changed.notify_one();
         self.input.notify_one();
+    }
+
+    /// The command's program runs, or did.
+    pub(super) fn has_started(&self) -> bool {
+        self.inbox().news.started
     }
 
     /// Waits until something was put in since the last call. Dropping the future loses nothing.
@@ -284,11 +314,13 @@ impl Arrived {
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt;
+
     use super::*;
 
     #[test]
     fn output_keeps_its_order_whatever_the_sizes() {
-        let mailbox = Mailbox::new(0);
+        let mailbox = Mailbox::new(0, Start::News);
         let mut expected = Vec::new();
         for size in [1, 5, 9000, 3, 8192, 8191, 100, 20_000, 1] {
             let bytes = vec![u8::try_from(size % 251).unwrap(); size];
@@ -306,7 +338,7 @@ mod tests {
 
     #[test]
     fn more_than_the_credit_is_refused_and_never_kept() {
-        let mailbox = Mailbox::new(0);
+        let mailbox = Mailbox::new(0, Start::News);
         let window = vec![0; WINDOW_BYTES as usize];
         mailbox.put_output(Stream::Stdout, window.into()).unwrap();
         assert!(
@@ -327,9 +359,28 @@ mod tests {
         );
     }
 
+    #[test]
+    fn a_reader_is_woken_once_and_for_what_it_waits_for() {
+        for (start, wakes) in [(Start::News, true), (Start::Noted, false)] {
+            let mailbox = Mailbox::new(0, start);
+            mailbox.put(AgentMessage::Started(1)).unwrap();
+            mailbox.tell();
+            assert!(mailbox.has_started());
+            assert_eq!(mailbox.changed().now_or_never().is_some(), wakes);
+            let bytes = Bytes::from_static(b"x");
+            mailbox.put_output(Stream::Stdout, bytes.clone()).unwrap();
+            assert!(mailbox.changed().now_or_never().is_none());
+            mailbox.put_output(Stream::Stdout, bytes).unwrap();
+            mailbox.tell();
+            mailbox.tell();
+            assert!(mailbox.changed().now_or_never().is_some());
+            assert!(mailbox.changed().now_or_never().is_none());
+        }
+    }
+
     #[tokio::test]
     async fn input_waits_for_credit_and_ends_with_its_reader() {
-        let mailbox = Mailbox::new(10);
+        let mailbox = Mailbox::new(10, Start::News);
         assert_eq!(mailbox.input_credit(4).await, Some(4));
         assert_eq!(mailbox.input_credit(100).await, Some(6));
         mailbox.put(AgentMessage::InputCredit(3)).unwrap();
