@@ -23,9 +23,6 @@ use super::mailbox::{Mailbox, Start};
 use super::outbox::{Outbox, Writer};
 use super::reading::{Stirred, read};
 
-/// After so long without a command a connection counts as idle.
-const LULL: Duration = Duration::from_secs(1);
-
 /// The two directions of a connection.
 pub(super) struct Wire {
     pub(super) reader: Pin<Box<dyn AsyncRead + Send>>,
@@ -355,11 +352,6 @@ impl Shared {
     fn silence(&self) -> Duration {
         let heard = Duration::from_micros(self.heard_us.load(Ordering::Relaxed));
         self.began.elapsed().saturating_sub(heard)
-    }
-
-    /// There is something to do, or was a moment ago.
-    pub(super) fn is_busy(&self) -> bool {
-        self.silence() < LULL || !self.table().channels.is_empty()
     }
 
     fn lose(&self, why: &str) {

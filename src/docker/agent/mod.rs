@@ -139,7 +139,10 @@ pub fn agent_stream_for_fuzzing<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> R
         content: 1000,
         entries: 10,
     };
-    let (mailbox, file) = (mailbox::Mailbox::new(0, mailbox::Start::News), answer::FileAnswer::new(limits));
+    let (mailbox, file) = (
+        mailbox::Mailbox::new(0, mailbox::Start::News),
+        answer::FileAnswer::new(limits),
+    );
     let told = |malformed: gym_sandbox_agent::protocol::Malformed| malformed.to_string();
     for piece in pieces {
         decoder.buffer().extend_from_slice(piece);

@@ -1,14 +1,16 @@
 //! What is to be sent to the agent: whole messages in order, written by one task. Bounded: whoever has much to say waits
 //! for room.
 
-use std::io;
+use std::io::{self, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream as StdUnixStream;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::BytesMut;
 use gym_sandbox_agent::protocol::ClientMessage;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
-use tokio::net::unix::OwnedWriteHalf;
+use tokio::net::UnixStream;
 use tokio::sync::Notify;
 
 /// Commands and input wait while more than this is unsent.
@@ -16,8 +18,8 @@ const LIMIT_BYTES: usize = 512 * 1024;
 
 /// Where messages go.
 pub(super) enum Writer {
-    /// A socket of this machine, into which the sender itself can write without waiting.
-    Socket(OwnedWriteHalf),
+    /// A socket of this machine that does not block, into which the sender itself can write without waiting.
+    Socket(StdUnixStream),
     /// The input of an engine's exec.
     Stream(Pin<Box<dyn AsyncWrite + Send>>),
 }
@@ -30,7 +32,7 @@ struct Shared {
     queue: Mutex<Queue>,
     filled: Notify,
     emptied: Notify,
-    socket: Option<OwnedWriteHalf>,
+    socket: Option<StdUnixStream>,
 }
 
 #[derive(Default)]
@@ -89,9 +91,13 @@ impl Outbox {
         }
     }
 
-    /// Ends all sending.
+    /// Ends all sending. The agent sees a socket end at once, whoever still holds its other direction.
     pub(super) fn close(&self) {
         self.0.queue().is_closed = true;
+        if let Some(socket) = &self.0.socket {
+            // It may be closed already.
+            let _ended = socket.shutdown(Shutdown::Both).is_ok();
+        }
         self.0.emptied.notify_waiters();
         self.0.filled.notify_one();
     }
@@ -104,8 +110,8 @@ impl Outbox {
         // Nothing is before it: it goes out at once, without a change of tasks.
         if queue.bytes.is_empty()
             && !queue.is_writing
-            && let Some(socket) = &self.0.socket
-            && let Ok(written) = socket.try_write(rest)
+            && let Some(mut socket) = self.0.socket.as_ref()
+            && let Ok(written) = socket.write(rest)
         {
             rest = &rest[written..];
         }
@@ -152,10 +158,12 @@ async fn write(shared: Arc<Shared>, mut stream: Option<Pin<Box<dyn AsyncWrite + 
     }
 }
 
-async fn write_socket(socket: &OwnedWriteHalf, mut bytes: &[u8]) -> io::Result<()> {
+/// Writes all, and watches the socket for room only meanwhile.
+async fn write_socket(socket: &StdUnixStream, mut bytes: &[u8]) -> io::Result<()> {
+    let watched = UnixStream::from_std(socket.try_clone()?)?;
     while !bytes.is_empty() {
-        socket.writable().await?;
-        match socket.try_write(bytes) {
+        watched.writable().await?;
+        match watched.try_write(bytes) {
             Ok(written) => bytes = &bytes[written..],
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => return Err(error),

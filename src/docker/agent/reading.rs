@@ -1,12 +1,10 @@
 //! The reading side of a connection: takes messages apart, puts them where they belong and wakes those who wait. What a
-//! short command costs this process is mostly what is waked here, so that as little as possible is.
+//! short command costs this process is mostly what is woken here.
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::time::{Instant, Sleep};
 
 use super::decode::Decoder;
 use super::link::{Lost, Shared};
@@ -19,7 +17,6 @@ pub(super) async fn read(
     mut decoder: Decoder,
 ) -> String {
     let mut stirred = Stirred::default();
-    let mut pace = Pace::new();
     loop {
         loop {
             match decoder.next() {
@@ -33,20 +30,9 @@ pub(super) async fn read(
             }
         }
         stirred.tell();
-        let read = tokio::select! {
-            biased;
-            read = reader.read_buf(decoder.buffer()) => read,
-            () = pace.over() => {
-                pace.go_on(shared.is_busy());
-                continue;
-            }
-        };
-        match read {
+        match reader.read_buf(decoder.buffer()).await {
             Ok(0) => return "the agent closed the connection".to_owned(),
-            Ok(_) => {
-                shared.heard();
-                pace.go_on(true);
-            }
+            Ok(_) => shared.heard(),
             Err(error) => return format!("the connection broke: {error}"),
         }
     }
@@ -74,40 +60,5 @@ impl Stirred {
 impl Drop for Stirred {
     fn drop(&mut self) {
         self.tell();
-    }
-}
-
-/// A tick, shorter than the timers of commands, while a connection is busy. The runtime's clock has to be woken for a
-/// timer that ends before all others: with this one there each command's own timers cost no such wake.
-struct Pace {
-    tick: Pin<Box<Sleep>>,
-    is_on: bool,
-}
-
-impl Pace {
-    const TICK: Duration = Duration::from_millis(100);
-
-    fn new() -> Self {
-        Self {
-            tick: Box::pin(tokio::time::sleep(Self::TICK)),
-            is_on: true,
-        }
-    }
-
-    /// Waits for the tick; for ever when it is off.
-    async fn over(&mut self) {
-        if !self.is_on {
-            std::future::pending::<()>().await;
-        }
-        self.tick.as_mut().await;
-        self.is_on = false;
-    }
-
-    /// Turns it on, unless it is.
-    fn go_on(&mut self, is_busy: bool) {
-        if is_busy && !self.is_on {
-            self.is_on = true;
-            self.tick.as_mut().reset(Instant::now() + Self::TICK);
-        }
     }
 }

@@ -9,7 +9,8 @@ use std::sync::{Mutex, Once, PoisonError};
 use std::time::Duration;
 
 use tempfile::TempDir;
-use tokio::net::UnixListener;
+use tokio::net::unix::pipe::Receiver;
+use tokio::net::{UnixListener, UnixStream};
 
 use super::apart;
 use super::link::{Lost, Wire};
@@ -141,19 +142,29 @@ impl Listening {
     pub(super) async fn accept(self, patience: Duration) -> Result<Wire, Lost> {
         let accepted = tokio::time::timeout(patience, self.listener.accept()).await;
         match accepted {
-            Ok(Ok((stream, _))) => {
-                let (reader, writer) = stream.into_split();
-                Ok(Wire {
-                    reader: Box::pin(reader),
-                    writer: Writer::Socket(writer),
-                })
-            }
-            Ok(Err(error)) => Err(Lost(format!("the agent's socket failed: {error}").into())),
+            Ok(Ok((stream, _))) => wire(stream).map_err(|error| failed(&error)),
+            Ok(Err(error)) => Err(failed(&error)),
             Err(_) => Err(Lost(
                 format!("the agent did not dial its socket in {patience:?}").into(),
             )),
         }
     }
+}
+
+/// A stream of the runtime is also watched for room to write, and each message that the agent takes makes some: two
+/// wakes for every command that nobody waits for. So only what comes in is watched, as the end of a pipe is; reading it is
+/// the same call.
+fn wire(stream: UnixStream) -> io::Result<Wire> {
+    let writer = stream.into_std()?;
+    let reader = Receiver::from_owned_fd_unchecked(writer.try_clone()?.into())?;
+    Ok(Wire {
+        reader: Box::pin(reader),
+        writer: Writer::Socket(writer),
+    })
+}
+
+fn failed(error: &io::Error) -> Lost {
+    Lost(format!("the agent's socket failed: {error}").into())
 }
 
 impl Drop for Listening {
