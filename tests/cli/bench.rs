@@ -16,13 +16,13 @@ async fn a_quick_measurement_has_the_documented_shape_and_leaves_nothing() {
     );
     let value = answer.json();
     let keys: Vec<&String> = value.as_object().unwrap().keys().collect();
-    assert_eq!(keys, ["machine", "engine", "rows"]);
+    assert_eq!(keys, ["machine", "engine", "rows", "complete"]);
     let row = &value["rows"][0];
     let keys: Vec<&String> = row.as_object().unwrap().keys().collect();
     assert_eq!(
         keys,
         [
-            "name", "ours", "raw", "other", "ratio", "ci", "goal", "n", "verdict"
+            "name", "ours", "raw", "baseline", "other", "ratio", "ci", "goal", "n", "verdict"
         ]
     );
     assert_eq!(row["name"], "exec engine true sequential");

@@ -26,13 +26,15 @@ pub(in crate::cli) struct Context<'a> {
     /// What rows of creation have left.
     pub(in crate::cli) made: Made,
     /// The same engine without the library.
-    pub(in crate::cli) raw: RawEngine,
+    pub(in crate::cli) raw: &'a RawEngine,
     /// The engine's address.
     pub(in crate::cli) address: String,
     /// Whether the docker CLI can be measured, too.
     pub(in crate::cli) cli: DockerCli,
     /// What is copied.
     pub(in crate::cli) scratch: Scratch,
+    /// Only a few samples are wanted.
+    pub(in crate::cli) is_quick: bool,
 }
 
 /// One sandbox.

@@ -4,7 +4,9 @@
 pub(super) mod context;
 pub(super) mod creation;
 pub(super) mod fleet;
+pub(super) mod latency;
 mod machine;
+pub(super) mod measure;
 pub(super) mod memory;
 pub(super) mod processor;
 pub(super) mod raw;

@@ -1,4 +1,6 @@
+use super::super::memory::{Expected, Reading};
 use super::super::rows::{Measured, ROWS};
+use super::super::sample::{Method, Samples};
 use super::*;
 
 fn times(index: usize, names: [&'static str; 3], seconds: [f64; 3]) -> RowReport {
@@ -33,6 +35,7 @@ fn report() -> BenchReport {
     BenchReport {
         machine: Machine::this(),
         engine: "e".to_owned(),
+        complete: true,
         rows: vec![
             times(0, ["ours", "raw", "docker CLI"], [0.050, 0.048, 0.064]),
             times(5, ["ours", "raw", "compat"], [0.8, 0.8, 0.8]),
@@ -47,12 +50,12 @@ fn json_has_the_documented_fields() {
     let value = serde_json::to_value(report()).unwrap();
     let keys =
         |value: &serde_json::Value| -> Vec<String> { value.as_object().unwrap().keys().cloned().collect() };
-    assert_eq!(keys(&value), ["machine", "engine", "rows"]);
+    assert_eq!(keys(&value), ["machine", "engine", "rows", "complete"]);
     for row in value["rows"].as_array().unwrap() {
         assert_eq!(
             keys(row),
             [
-                "name", "ours", "raw", "other", "ratio", "ci", "goal", "n", "verdict"
+                "name", "ours", "raw", "baseline", "other", "ratio", "ci", "goal", "n", "verdict"
             ]
         );
         assert_eq!(row["verdict"], "pass");
