@@ -1,10 +1,12 @@
 //! From nothing to a sandbox that is ready, and back: by the library with its agent, by the bare calls, and by the docker
 //! CLI.
 
+use futures::future::join_all;
 use gym_sandbox::{AsyncSandbox, Operation, Result};
 use tokio::sync::Mutex;
 
 use super::context::{Context, baseline_failed};
+use super::raw::LABEL;
 use super::transfer::Side;
 
 /// How far a run goes.
@@ -32,14 +34,19 @@ pub(in crate::cli) struct Made {
 }
 
 impl Made {
+    /// Notes sandboxes that are started.
+    pub(super) async fn keep(&self, sandboxes: impl IntoIterator<Item = AsyncSandbox>) {
+        self.sandboxes.lock().await.extend(sandboxes);
+    }
+
     /// Removes it.
     ///
     /// # Errors
     /// A removal failed.
     pub(in crate::cli) async fn remove(&self, context: &Context<'_>) -> Result<()> {
-        for sandbox in std::mem::take(&mut *self.sandboxes.lock().await) {
-            sandbox.stop().await?;
-        }
+        let sandboxes = std::mem::take(&mut *self.sandboxes.lock().await);
+        let stopped = join_all(sandboxes.iter().map(AsyncSandbox::stop)).await;
+        stopped.into_iter().collect::<Result<()>>()?;
         for container in std::mem::take(&mut *self.containers.lock().await) {
             remove_raw(context, &container).await?;
         }
@@ -54,7 +61,7 @@ impl Creation {
         sandbox.start().await?;
         match self.until {
             Until::Ready => {
-                context.made.sandboxes.lock().await.push(sandbox);
+                context.made.keep([sandbox]).await;
                 Ok(())
             }
             Until::Removed => {
@@ -87,7 +94,18 @@ impl Creation {
         let name = name(Side::Cli);
         context.made.containers.lock().await.push(name.clone());
         let network = self.network.unwrap_or("default");
-        let run = ["run", "--detach", "--name", &name, "--network", network, "--init"];
+        let label = format!("{LABEL}={}", context.raw.mark());
+        let run = [
+            "run",
+            "--detach",
+            "--name",
+            &name,
+            "--network",
+            network,
+            "--init",
+            "--label",
+            &label,
+        ];
         let image = [context.fleet.image(), "sleep", "600"];
         context.docker(&[&run[..], &image].concat()).await?;
         context.docker(&["exec", &name, "true"]).await?;

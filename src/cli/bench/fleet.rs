@@ -39,12 +39,7 @@ impl Fleet {
 
     /// A sandbox that is not started, whose commands are the agent's.
     pub(super) fn sandbox(&self, network: Option<&str>) -> AsyncSandbox {
-        let mut spec = SandboxSpec::new(&self.image).with_provider_option("exec_path", "agent");
-        if let Some(network) = network {
-            spec = spec.with_provider_option("network", network);
-        }
-        let provider: Arc<dyn SandboxProvider> = Arc::clone(&self.docker) as _;
-        AsyncSandbox::new(provider).with_spec(spec)
+        agent_sandbox(&self.docker, &self.image, network)
     }
 
     /// The image of all of them.
@@ -88,4 +83,18 @@ impl Fleet {
         let stopped = join_all(sandboxes.iter().map(AsyncSandbox::stop)).await;
         stopped.into_iter().collect()
     }
+}
+
+/// A sandbox of a provider that is not started, whose commands are the agent's.
+pub(super) fn agent_sandbox(
+    docker: &Arc<DockerProvider>,
+    image: &str,
+    network: Option<&str>,
+) -> AsyncSandbox {
+    let mut spec = SandboxSpec::new(image).with_provider_option("exec_path", "agent");
+    if let Some(network) = network {
+        spec = spec.with_provider_option("network", network);
+    }
+    let provider: Arc<dyn SandboxProvider> = Arc::clone(docker) as _;
+    AsyncSandbox::new(provider).with_spec(spec)
 }

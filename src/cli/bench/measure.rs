@@ -6,7 +6,7 @@ use super::context::Context;
 use super::report::RowReport;
 use super::rows::{Measured, Row, TimeRow};
 use super::sample::take;
-use super::{latency, memory, processor};
+use super::{compose_config, latency, memory, processor, queue};
 
 /// Measures it.
 ///
@@ -29,6 +29,8 @@ pub(in crate::cli) async fn measure(context: &Context<'_>, row: &'static Row) ->
             let each = RowReport::of_each("memory per open terminal", echo.each);
             return Ok(vec![sampled(name, RowReport::of_echo(name, &echo))?, each]);
         }
+        Measured::ComposeConfig(files) => return compose_config::measure(context, *files).await,
+        Measured::Queue => queue::measure(context, name).await?,
         Measured::Idle => RowReport::of_each(name, memory::measure_idle(context).await?),
     };
     Ok(vec![report])
@@ -42,7 +44,11 @@ async fn times(context: &Context<'_>, name: &'static str, row: &TimeRow) -> Resu
     };
     let methods = row.methods(context);
     let samples = take(&methods, plan).await?;
-    sampled(name, RowReport::of_times(name, row, &methods, &samples))
+    let report = sampled(name, RowReport::of_times(name, row, &methods, &samples))?;
+    Ok(match row.note(context) {
+        Some(note) => report.with_note(note),
+        None => report,
+    })
 }
 
 /// The report, which only a row without samples lacks.

@@ -1,17 +1,21 @@
 //! The table of what is measured. A capability brings its own rows; a row names its goal of the performance table.
 
+mod compose;
 mod copies;
 mod creation;
 mod exec;
 mod methods;
 
+use super::compose_config::Files;
 use super::creation::Until;
 use super::memory::MemoryWork;
+use super::project::Project;
 use super::sample::Plan;
 use super::scratch::What;
 use super::transfer::Way;
 use super::work::Work;
 
+use compose::{copies, project};
 use copies::{agent_copy, copy, copy_memory};
 use creation::create;
 use exec::exec;
@@ -37,6 +41,10 @@ pub(in crate::cli) enum Measured {
     Terminals,
     /// The memory of this process for sandboxes that do nothing.
     Idle,
+    /// Many sandboxes asked for at the same time.
+    Queue,
+    /// Compose files, loaded and printed.
+    ComposeConfig(Files),
 }
 
 /// A row that compares times.
@@ -67,6 +75,8 @@ enum Preset {
     AgentCli,
     /// `hardened`, with the resident agent; beside the raw calls stands the library under `compat`.
     AgentHardened,
+    /// No sandbox, but Compose projects; beside the raw calls stands docker compose.
+    Project,
 }
 
 /// How much is done in one run, for its rate.
@@ -109,7 +119,7 @@ const BATCHES: Plan = Plan {
 };
 
 /// All rows.
-pub(in crate::cli) const ROWS: [Row; 35] = [
+pub(in crate::cli) const ROWS: [Row; 41] = [
     exec(
         "exec engine true sequential",
         Work::True,
@@ -189,6 +199,10 @@ pub(in crate::cli) const ROWS: [Row; 35] = [
     create("create agent to ready none", Until::Ready, Some("none")),
     create("create agent to removed", Until::Removed, None),
     create("create agent to removed none", Until::Removed, Some("none")),
+    Row {
+        name: "create 32 queued at once",
+        measured: Measured::Queue,
+    },
     agent_copy("upload agent 1 KiB", Way::Up, What::Kibibyte),
     agent_copy("download agent 1 KiB", Way::Down, What::Kibibyte),
     agent_copy("upload agent 64 KiB", Way::Up, What::Small),
@@ -208,12 +222,27 @@ pub(in crate::cli) const ROWS: [Row; 35] = [
     copy("download 5000 files", Way::Down, What::Tree),
     copy("upload 256 MiB", Way::Up, What::Large),
     copy("download 256 MiB", Way::Down, What::Large),
+    Row {
+        name: "compose config corpus",
+        measured: Measured::ComposeConfig(Files::Corpus),
+    },
+    Row {
+        name: "compose config 200 services",
+        measured: Measured::ComposeConfig(Files::Large),
+    },
+    project("compose up", Project::Up),
+    project("compose down", Project::Down),
+    copies("compose 64 copies"),
 ];
 
 impl Row {
     /// Says whether it takes so long that it is measured only when asked for.
     pub(in crate::cli) fn is_long(&self) -> bool {
-        matches!(self.measured, Measured::Memory(MemoryWork::Output))
+        match &self.measured {
+            Measured::Memory(MemoryWork::Output) | Measured::Queue => true,
+            Measured::Time(row) => row.work == Work::Copies,
+            _ => false,
+        }
     }
 }
 

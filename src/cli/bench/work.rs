@@ -6,7 +6,9 @@ use futures::future::try_join_all;
 use gym_sandbox::{ExecOptions, ExecResult, ExecTimeout, Operation, Result};
 
 use super::context::{Context, Target, baseline_failed, succeeded};
+use super::copies;
 use super::creation::Creation;
+use super::project::Project;
 use super::transfer::{Side, Transfer};
 
 /// How many commands run at the same time.
@@ -40,12 +42,19 @@ pub(in crate::cli) enum Work {
     Copy(Transfer),
     /// A sandbox is made.
     Create(Creation),
+    /// A Compose project goes up or down.
+    Project(Project),
+    /// Many copies of one go up and down.
+    Copies,
 }
 
 impl Work {
     /// Says whether every run needs something ready.
     pub(super) fn needs_ready(self) -> bool {
-        matches!(self, Self::Copy(_) | Self::Create(_))
+        matches!(
+            self,
+            Self::Copy(_) | Self::Create(_) | Self::Project(_) | Self::Copies
+        )
     }
 
     /// Makes that ready.
@@ -53,6 +62,8 @@ impl Work {
         match self {
             Self::Copy(transfer) => transfer.ready(context, target, side).await,
             Self::Create(_) => context.made.remove(context).await,
+            Self::Project(project) => project.ready(context, side).await,
+            Self::Copies => copies::ready(context).await,
             Self::True
             | Self::TrueWithTimeout
             | Self::TrueInFlight
@@ -86,6 +97,8 @@ impl Work {
             }
             Self::Copy(transfer) => transfer.ours_whole(context, target).await,
             Self::Create(creation) => creation.ours(context).await,
+            Self::Project(project) => project.ours(context).await,
+            Self::Copies => copies::ours(context).await,
         }
     }
 
@@ -107,11 +120,13 @@ impl Work {
             Self::Stdout | Self::StdoutFromAfar => exec(&STDOUT, STDOUT_BYTES).await,
             Self::Copy(transfer) => return transfer.raw(context, target).await,
             Self::Create(creation) => return creation.raw(context).await,
+            Self::Project(project) => return project.raw(context).await,
+            Self::Copies => return copies::raw(context).await,
         };
         ended.map_err(|error| baseline_failed(Operation::Exec, error))
     }
 
-    /// By the docker CLI.
+    /// By the docker CLI, or by docker compose.
     pub(super) async fn docker_cli(self, context: &Context<'_>, target: &Target<'_>) -> Result<()> {
         let exec = |argv: &'static [&'static str]| context.docker_exec(&target.container, argv);
         match self {
@@ -127,6 +142,9 @@ impl Work {
             Self::Stdout | Self::StdoutFromAfar => exec(&STDOUT).await,
             Self::Copy(transfer) => transfer.docker_cli(context, target).await,
             Self::Create(creation) => creation.docker_cli(context).await,
+            Self::Project(project) => project.docker_compose(context).await,
+            // Without a limit of its own it stands beside nothing.
+            Self::Copies => Ok(()),
         }
     }
 }

@@ -7,9 +7,13 @@ use gym_sandbox::{AsyncSandbox, Error, Operation, Result, SandboxProvider, Sandb
 
 use crate::cli::bench::Machine;
 use crate::cli::bench::context::{Context, DockerCli, Target, baseline_failed};
+use crate::cli::bench::copies::Room;
 use crate::cli::bench::creation::Made;
+use crate::cli::bench::docker_compose::DockerCompose;
 use crate::cli::bench::fleet::Fleet;
+use crate::cli::bench::left::Left;
 use crate::cli::bench::measure::measure;
+use crate::cli::bench::project::Upped;
 use crate::cli::bench::raw::RawEngine;
 use crate::cli::bench::report::{BenchReport, RowReport};
 use crate::cli::bench::rows::{ROWS, Row};
@@ -17,7 +21,7 @@ use crate::cli::bench::scratch::Scratch;
 use crate::cli::exit;
 use crate::cli::output::{self, Format};
 use crate::cli::resolve::{BenchRequest, Effort};
-use crate::cli::session::{Afterwards, Outcome, blocking, with_sandbox};
+use crate::cli::session::{Afterwards, Outcome, blocking, until_interrupted, with_sandbox};
 
 /// Measures and prints; a goal that is certainly missed is a failure. What is measured when a signal or an error ends it
 /// is printed, too.
@@ -26,22 +30,35 @@ use crate::cli::session::{Afterwards, Outcome, blocking, with_sandbox};
 /// A filter that fits no row, no engine, or a method that failed.
 pub(in crate::cli) async fn run(request: BenchRequest) -> Result<u8> {
     let rows = chosen(request.filter.as_deref(), request.effort)?;
-    let provider = DockerProvider::new(request.config)?;
+    let provider = DockerProvider::new(request.config.clone())?;
     let engine = provider.diagnose().await?;
     let machine = Machine::this();
     let raw = RawEngine::connect(&engine.address)
         .await
         .map_err(|error| baseline_failed(Operation::Connect, error))?;
     let reports = Mutex::new(Vec::new());
+    let left = Left::new(request.config);
     let bench = Bench {
         raw: &raw,
+        left: &left,
         image: request.image,
         address: engine.address.clone(),
+        processors: engine.cpus,
+        networks_free: engine.networks_free,
         rows,
         effort: request.effort,
         reports: &reports,
     };
     let outcome = Box::pin(bench.measure_all(Arc::new(provider))).await;
+    let outcome = match (outcome, until_interrupted(Box::pin(left.end(&raw))).await) {
+        (Err(error), Err(cleanup)) => Err(error.with_cleanup_error(cleanup)),
+        (Err(error), Ok(_)) | (Ok(_), Err(error)) => Err(error),
+        (Ok(_), Ok(Outcome::Interrupted(interrupt))) => {
+            output::note("interrupted again: a part of what was measured may be left");
+            Ok(Outcome::Interrupted(interrupt))
+        }
+        (Ok(outcome), Ok(Outcome::Ended(()))) => Ok(outcome),
+    };
     let rows = reports.into_inner().unwrap_or_else(PoisonError::into_inner);
     let is_complete = matches!(outcome, Ok(Outcome::Ended(())));
     let code = match &outcome {
@@ -87,8 +104,11 @@ fn chosen(filter: Option<&str>, effort: Effort) -> Result<Vec<&'static Row>> {
 /// What is measured, and with what.
 struct Bench<'a> {
     raw: &'a RawEngine,
+    left: &'a Left,
     image: String,
     address: String,
+    processors: Option<u32>,
+    networks_free: u64,
     rows: Vec<&'static Row>,
     effort: Effort,
     /// What is measured so far: it outlives whatever ends the measurement.
@@ -117,9 +137,13 @@ impl Bench<'_> {
                             agent_hardened: Target::of(agent_hardened)?,
                             fleet: Fleet::new(docker, self.image.clone()),
                             made: Made::default(),
+                            left: self.left,
                             raw: self.raw,
                             address: self.address.clone(),
                             cli: DockerCli::find().await,
+                            upped: Upped::default(),
+                            room: Room::new(self.processors, self.networks_free),
+                            docker_compose: DockerCompose::find().await,
                             scratch: Scratch::new().await?,
                             is_quick: self.effort == Effort::Quick,
                         };

@@ -33,7 +33,9 @@ pub(super) const fn exec(name: &'static str, work: Work, preset: Preset, plan: P
         Work::Stdout => (STDOUT_GOAL, Amount::Bytes(STDOUT_BYTES)),
         Work::TrueOverFleet => (FLEET_GOAL, Amount::Execs(IN_FLIGHT)),
         Work::StdoutFromAfar => (AGENT_STREAM_GOAL, Amount::Bytes(STDOUT_BYTES)),
-        Work::Copy(_) | Work::Create(_) => panic!("these rows have functions of their own"),
+        Work::Copy(_) | Work::Create(_) | Work::Project(_) | Work::Copies => {
+            panic!("these rows have functions of their own")
+        }
     };
     let other_goal = match (preset, work) {
         (Preset::Compat, Work::True | Work::TrueWithTimeout | Work::TrueInFlight) => CLI_GOAL,

@@ -3,6 +3,7 @@
 use futures::FutureExt;
 
 use super::super::context::{Context, DockerCli, host_spawn};
+use super::super::docker_compose::MISSING;
 use super::super::sample::{Method, Step};
 use super::super::transfer::Side;
 use super::super::work::Work;
@@ -12,7 +13,7 @@ impl TimeRow {
     /// Ours, raw, and any other method, in this order.
     pub(in crate::cli) fn methods<'a>(&'a self, context: &'a Context<'a>) -> Vec<Method<'a>> {
         let target = match self.preset {
-            Preset::Compat => &context.compat,
+            Preset::Compat | Preset::Project => &context.compat,
             Preset::Hardened => &context.hardened,
             Preset::Agent | Preset::AgentCli => &context.agent,
             Preset::AgentHardened => &context.agent_hardened,
@@ -51,7 +52,12 @@ impl TimeRow {
                 ready: None,
                 once: Box::new(|| self.work.ours(context, &context.agent).boxed()),
             }),
-            Preset::Compat | Preset::Agent | Preset::AgentCli => {}
+            Preset::Project if self.has_docker_compose(context) => methods.push(Method {
+                name: "docker compose",
+                ready: ready(Side::Cli),
+                once: Box::new(|| self.work.docker_cli(context, target).boxed()),
+            }),
+            Preset::Compat | Preset::Agent | Preset::AgentCli | Preset::Project => {}
             Preset::Hardened => methods.push(Method {
                 name: "compat",
                 ready: None,
@@ -59,5 +65,21 @@ impl TimeRow {
             }),
         }
         methods
+    }
+
+    fn has_docker_compose(&self, context: &Context<'_>) -> bool {
+        self.work != Work::Copies && context.docker_compose.is_some()
+    }
+
+    /// What a reader has to know about it. None where that is nothing.
+    pub(in crate::cli) fn note(&self, context: &Context<'_>) -> Option<String> {
+        match self.work {
+            Work::Copies => Some(context.room.note(context)),
+            Work::Project(_) => Some(match &context.docker_compose {
+                Some(compose) => compose.name(),
+                None => MISSING.to_owned(),
+            }),
+            _ => None,
+        }
     }
 }
