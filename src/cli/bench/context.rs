@@ -7,7 +7,6 @@ use gym_sandbox::{AsyncSandbox, Error, ErrorKind, Operation, Result};
 use tokio::process::Command;
 
 use super::copies::Room;
-use super::creation::Made;
 use super::docker_compose::DockerCompose;
 use super::fleet::Fleet;
 use super::left::Left;
@@ -27,8 +26,6 @@ pub(in crate::cli) struct Context<'a> {
     pub(in crate::cli) agent_hardened: Target<'a>,
     /// More of them.
     pub(in crate::cli) fleet: Fleet,
-    /// What rows of creation have left.
-    pub(in crate::cli) made: Made,
     /// What must be gone in the end, however it ends.
     pub(in crate::cli) left: &'a Left,
     /// The same engine without the library.

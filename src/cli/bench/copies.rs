@@ -9,7 +9,6 @@ use gym_sandbox::{Operation, Result, SandboxProvider};
 use tokio::sync::Semaphore;
 
 use super::context::{Context, baseline_failed, succeeded};
-use super::left::clear;
 use super::raw::{LABEL, RawContainer, RawError};
 
 const FILE: &str = "copy.yaml";
@@ -86,12 +85,6 @@ fn copies(context: &Context<'_>) -> u32 {
     if context.is_quick { COPIES_QUICK } else { COPIES }
 }
 
-/// Takes away what a run that failed has left.
-pub(super) async fn ready(context: &Context<'_>) -> Result<()> {
-    context.left.stop_projects().await?;
-    clear(context.raw).await
-}
-
 /// By the library: all up, then all down.
 pub(super) async fn ours(context: &Context<'_>) -> Result<()> {
     let copies = copies(context);
@@ -104,12 +97,9 @@ pub(super) async fn ours(context: &Context<'_>) -> Result<()> {
             if let Some(subnet) = context.room.subnet(copy, copies) {
                 project = project.with_variable("SUBNET", subnet);
             }
-            Arc::new(project)
+            context.left.project(project)
         })
         .collect();
-    for project in &projects {
-        context.left.keep(project);
-    }
     try_join_all(projects.iter().map(|project| project.start())).await?;
     context.left.stop_projects().await?;
     nothing_left(context).await

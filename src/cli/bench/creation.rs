@@ -1,9 +1,7 @@
 //! From nothing to a sandbox that is ready, and back: by the library with its agent, by the bare calls, and by the docker
 //! CLI.
 
-use futures::future::join_all;
-use gym_sandbox::{AsyncSandbox, Operation, Result};
-use tokio::sync::Mutex;
+use gym_sandbox::{Operation, Result};
 
 use super::context::{Context, baseline_failed};
 use super::raw::LABEL;
@@ -26,44 +24,13 @@ pub(in crate::cli) struct Creation {
     pub(super) network: Option<&'static str>,
 }
 
-/// What runs have left that end when the sandbox is ready.
-#[derive(Debug, Default)]
-pub(in crate::cli) struct Made {
-    sandboxes: Mutex<Vec<AsyncSandbox>>,
-    containers: Mutex<Vec<String>>,
-}
-
-impl Made {
-    /// Notes sandboxes that are started.
-    pub(super) async fn keep(&self, sandboxes: impl IntoIterator<Item = AsyncSandbox>) {
-        self.sandboxes.lock().await.extend(sandboxes);
-    }
-
-    /// Removes it.
-    ///
-    /// # Errors
-    /// A removal failed.
-    pub(in crate::cli) async fn remove(&self, context: &Context<'_>) -> Result<()> {
-        let sandboxes = std::mem::take(&mut *self.sandboxes.lock().await);
-        let stopped = join_all(sandboxes.iter().map(AsyncSandbox::stop)).await;
-        stopped.into_iter().collect::<Result<()>>()?;
-        for container in std::mem::take(&mut *self.containers.lock().await) {
-            remove_raw(context, &container).await?;
-        }
-        Ok(())
-    }
-}
-
 impl Creation {
     /// By the library.
     pub(super) async fn ours(self, context: &Context<'_>) -> Result<()> {
-        let sandbox = context.fleet.sandbox(self.network);
+        let sandbox = context.left.passing(context.fleet.sandbox(self.network));
         sandbox.start().await?;
         match self.until {
-            Until::Ready => {
-                context.made.keep([sandbox]).await;
-                Ok(())
-            }
+            Until::Ready => Ok(()),
             Until::Removed => {
                 sandbox.exec(["true"]).await?;
                 sandbox.stop().await
@@ -78,13 +45,11 @@ impl Creation {
             .raw
             .create(&name, context.fleet.image(), self.network)
             .await;
-        context.made.containers.lock().await.push(name.clone());
         created.map_err(|error| baseline_failed(Operation::Create, error))?;
         let first = context.raw.exec(&name, &["true"], 0).await;
         first.map_err(|error| baseline_failed(Operation::Exec, error))?;
         if self.until == Until::Removed {
             remove_raw(context, &name).await?;
-            context.made.containers.lock().await.clear();
         }
         Ok(())
     }
@@ -92,7 +57,6 @@ impl Creation {
     /// By the docker CLI.
     pub(super) async fn docker_cli(self, context: &Context<'_>) -> Result<()> {
         let name = name(Side::Cli);
-        context.made.containers.lock().await.push(name.clone());
         let network = self.network.unwrap_or("default");
         let label = format!("{LABEL}={}", context.raw.mark());
         let run = [
@@ -111,7 +75,6 @@ impl Creation {
         context.docker(&["exec", &name, "true"]).await?;
         if self.until == Until::Removed {
             context.docker(&["rm", "--force", "--volumes", &name]).await?;
-            context.made.containers.lock().await.clear();
         }
         Ok(())
     }

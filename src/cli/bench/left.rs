@@ -1,4 +1,5 @@
-//! What must be gone in the end, however the measurement ends: it is owned outside of what a signal drops.
+//! What must be gone in the end, however the measurement ends: it is owned outside of what a signal drops, because only a
+//! stop waits until something is removed. So everything is noted here before it is started.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures::future::join_all;
 use gym_sandbox::compose::AsyncSandboxCompose;
 use gym_sandbox::docker::{DockerConfig, DockerProvider};
-use gym_sandbox::{Operation, Result, SandboxProvider};
+use gym_sandbox::{AsyncSandbox, Operation, Result, SandboxProvider};
 
 use super::context::baseline_failed;
 use super::raw::{RawEngine, RawError};
@@ -15,12 +16,16 @@ use super::raw::{RawEngine, RawError};
 const TRIES: u32 = 40;
 const PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
 
-/// Providers and projects of single rows.
+/// Providers, sandboxes, and projects.
 #[derive(Debug)]
 pub(in crate::cli) struct Left {
     config: DockerConfig,
     /// By the number of creates that they have in flight; none for their own.
     providers: Mutex<BTreeMap<Option<usize>, Arc<DockerProvider>>>,
+    /// For all rows.
+    standing: Mutex<Vec<Arc<AsyncSandbox>>>,
+    /// For one run of a row.
+    passing: Mutex<Vec<Arc<AsyncSandbox>>>,
     projects: Mutex<Vec<Arc<AsyncSandboxCompose>>>,
 }
 
@@ -30,6 +35,8 @@ impl Left {
         Self {
             config,
             providers: Mutex::default(),
+            standing: Mutex::default(),
+            passing: Mutex::default(),
             projects: Mutex::default(),
         }
     }
@@ -38,7 +45,7 @@ impl Left {
     ///
     /// # Errors
     /// As [`DockerProvider::new`].
-    pub(super) fn provider(&self, creates: Option<usize>) -> Result<Arc<DockerProvider>> {
+    pub(in crate::cli) fn provider(&self, creates: Option<usize>) -> Result<Arc<DockerProvider>> {
         let mut providers = locked(&self.providers);
         if let Some(provider) = providers.get(&creates) {
             return Ok(Arc::clone(provider));
@@ -50,9 +57,29 @@ impl Left {
         Ok(provider)
     }
 
-    /// Notes a project, before it is started.
-    pub(super) fn keep(&self, project: &Arc<AsyncSandboxCompose>) {
-        locked(&self.projects).push(Arc::clone(project));
+    /// Notes a sandbox that stays until the end.
+    pub(in crate::cli) fn standing(&self, sandbox: AsyncSandbox) -> Arc<AsyncSandbox> {
+        noted(&self.standing, sandbox)
+    }
+
+    /// Notes a sandbox that stays until the next run.
+    pub(super) fn passing(&self, sandbox: AsyncSandbox) -> Arc<AsyncSandbox> {
+        noted(&self.passing, sandbox)
+    }
+
+    /// Notes a project, which stays until the next run.
+    pub(super) fn project(&self, project: AsyncSandboxCompose) -> Arc<AsyncSandboxCompose> {
+        noted(&self.projects, project)
+    }
+
+    /// Takes away what the run before has left.
+    ///
+    /// # Errors
+    /// The first one; everything was tried.
+    pub(super) async fn pass(&self, raw: &RawEngine) -> Result<()> {
+        let projects = self.stop_projects().await;
+        let sandboxes = stop(&self.passing).await;
+        projects.and(sandboxes).and(clear(raw).await)
     }
 
     /// Takes all projects down that are up.
@@ -65,16 +92,15 @@ impl Left {
         stopped.into_iter().collect()
     }
 
-    /// Takes everything down: projects, what has the label, providers.
+    /// Takes everything down: projects and sandboxes, what has the label, then the providers.
     ///
     /// # Errors
     /// The first one; everything was tried.
     pub(in crate::cli) async fn end(&self, raw: &RawEngine) -> Result<()> {
-        let stopped = self.stop_projects().await;
-        let cleared = clear(raw).await;
+        let (standing, passed) = tokio::join!(stop(&self.standing), self.pass(raw));
         let providers = std::mem::take(&mut *locked(&self.providers));
         let closed = join_all(providers.values().map(|provider| provider.aclose())).await;
-        stopped.and(cleared).and(closed.into_iter().collect())
+        standing.and(passed).and(closed.into_iter().collect())
     }
 }
 
@@ -82,7 +108,7 @@ impl Left {
 ///
 /// # Errors
 /// Something stays, for whatever reason the engine has.
-pub(super) async fn clear(raw: &RawEngine) -> Result<()> {
+async fn clear(raw: &RawEngine) -> Result<()> {
     let mut failure = None;
     for _ in 0..TRIES {
         let tried = async {
@@ -106,6 +132,18 @@ pub(super) async fn clear(raw: &RawEngine) -> Result<()> {
         }
     }
     failure.map_or(Ok(()), |error| Err(baseline_failed(Operation::Close, error)))
+}
+
+async fn stop(sandboxes: &Mutex<Vec<Arc<AsyncSandbox>>>) -> Result<()> {
+    let sandboxes = std::mem::take(&mut *locked(sandboxes));
+    let stopped = join_all(sandboxes.iter().map(|sandbox| sandbox.stop())).await;
+    stopped.into_iter().collect()
+}
+
+fn noted<T>(list: &Mutex<Vec<Arc<T>>>, thing: T) -> Arc<T> {
+    let thing = Arc::new(thing);
+    locked(list).push(Arc::clone(&thing));
+    thing
 }
 
 fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {

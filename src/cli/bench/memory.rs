@@ -3,8 +3,8 @@
 use std::fs;
 use std::time::Instant;
 
-use futures::future::{join_all, try_join_all};
-use gym_sandbox::{AsyncSandbox, ExecOptions, ExecTimeout, Operation, OutputCap, Result};
+use futures::future::try_join_all;
+use gym_sandbox::{ExecOptions, ExecTimeout, Operation, OutputCap, Result};
 use serde::Serialize;
 
 use super::context::{Context, baseline_failed};
@@ -201,15 +201,12 @@ const IDLE_QUICK: u32 = 4;
 /// One could not be started or removed.
 pub(in crate::cli) async fn measure_idle(context: &Context<'_>) -> Result<Each> {
     let count = if context.is_quick { IDLE_QUICK } else { IDLE };
-    let sandboxes: Vec<_> = (0..count).map(|_| context.fleet.sandbox(Some("none"))).collect();
+    let sandbox = || context.left.passing(context.fleet.sandbox(Some("none")));
+    let sandboxes: Vec<_> = (0..count).map(|_| sandbox()).collect();
     let before = resident_kib();
-    let started = try_join_all(sandboxes.iter().map(AsyncSandbox::start))
-        .await
-        .map(drop);
+    try_join_all(sandboxes.iter().map(|sandbox| sandbox.start())).await?;
     let each = Each::since(before, count);
-    let stopped = join_all(sandboxes.iter().map(AsyncSandbox::stop)).await;
-    started?;
-    stopped.into_iter().collect::<Result<()>>()?;
+    context.left.pass(context.raw).await?;
     Ok(each)
 }
 

@@ -13,7 +13,6 @@ use tokio::sync::Mutex;
 
 use super::context::{Context, baseline_failed};
 use super::docker_compose::{DockerCompose, MISSING};
-use super::left::clear;
 use super::raw::{LABEL, RawContainer, RawError};
 use super::transfer::Side;
 
@@ -41,8 +40,7 @@ pub(in crate::cli) struct Upped(Mutex<String>);
 impl Project {
     /// Takes away what the run before left, and makes what is taken down.
     pub(super) async fn ready(self, context: &Context<'_>, side: Side) -> Result<()> {
-        context.left.stop_projects().await?;
-        clear(context.raw).await?;
+        context.left.pass(context.raw).await?;
         match (self, side) {
             (Self::Up, _) => Ok(()),
             (Self::Down, Side::Ours) => up(context).await,
@@ -84,8 +82,7 @@ async fn up(context: &Context<'_>) -> Result<()> {
     let folder = context.scratch.file(FILE, text(context)).await?;
     let provider: Arc<dyn SandboxProvider> = context.left.provider(None)?;
     let project = AsyncSandboxCompose::new(provider).with_compose_file(folder.join(FILE));
-    let project = Arc::new(project);
-    context.left.keep(&project);
+    let project = context.left.project(project);
     project.start().await.map(drop)
 }
 

@@ -1,5 +1,7 @@
 //! Many sandboxes asked for at the same time: the library's own number of creates in flight against every other one.
 
+use std::sync::Arc;
+
 use futures::FutureExt;
 use futures::future::try_join_all;
 use gym_sandbox::{AsyncSandbox, Error, ErrorKind, Operation, Result};
@@ -53,7 +55,7 @@ pub(super) async fn measure(context: &Context<'_>, name: &'static str) -> Result
             .map(|(limit, name)| method(context, name, Some(*limit), queued)),
     );
     let samples = take(&methods, plan).await?;
-    context.made.remove(context).await?;
+    context.left.pass(context.raw).await?;
     report(name, &methods, &samples, queued).ok_or_else(|| {
         let text = format!("row `{name}` has no samples");
         Error::new(ErrorKind::Internal, Operation::Create, text)
@@ -63,15 +65,17 @@ pub(super) async fn measure(context: &Context<'_>, name: &'static str) -> Result
 fn method<'a>(context: &'a Context<'_>, name: &'static str, limit: Option<usize>, queued: u32) -> Method<'a> {
     Method {
         name,
-        ready: Some(Box::new(|| context.made.remove(context).boxed())),
+        ready: Some(Box::new(|| context.left.pass(context.raw).boxed())),
         once: Box::new(move || {
             async move {
                 let provider = context.left.provider(limit)?;
-                let sandbox = || agent_sandbox(&provider, context.fleet.image(), Some("none"));
-                let sandboxes: Vec<AsyncSandbox> = (0..queued).map(|_| sandbox()).collect();
-                try_join_all(sandboxes.iter().map(AsyncSandbox::start)).await?;
-                context.made.keep(sandboxes).await;
-                Ok(())
+                let sandbox = || {
+                    let sandbox = agent_sandbox(&provider, context.fleet.image(), Some("none"));
+                    context.left.passing(sandbox)
+                };
+                let sandboxes: Vec<Arc<AsyncSandbox>> = (0..queued).map(|_| sandbox()).collect();
+                let starting = sandboxes.iter().map(|sandbox| sandbox.start());
+                try_join_all(starting).await.map(drop)
             }
             .boxed()
         }),

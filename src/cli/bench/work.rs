@@ -61,9 +61,8 @@ impl Work {
     pub(super) async fn ready(self, context: &Context<'_>, target: &Target<'_>, side: Side) -> Result<()> {
         match self {
             Self::Copy(transfer) => transfer.ready(context, target, side).await,
-            Self::Create(_) => context.made.remove(context).await,
+            Self::Create(_) | Self::Copies => context.left.pass(context.raw).await,
             Self::Project(project) => project.ready(context, side).await,
-            Self::Copies => copies::ready(context).await,
             Self::True
             | Self::TrueWithTimeout
             | Self::TrueInFlight
@@ -83,7 +82,7 @@ impl Work {
                 try_join_all((0..IN_FLIGHT).map(|_| each())).await.map(drop)
             }
             Self::TrueOverFleet => {
-                let targets = context.fleet.targets().await?;
+                let targets = context.fleet.targets(context.left).await?;
                 let each = targets.iter().cycle().take(IN_FLIGHT as usize);
                 try_join_all(each.map(|target| ours(target, &TRUE, ExecTimeout::Never, 0)))
                     .await
@@ -111,7 +110,7 @@ impl Work {
                 .await
                 .map(drop),
             Self::TrueOverFleet => {
-                let targets = context.fleet.targets().await?;
+                let targets = context.fleet.targets(context.left).await?;
                 let each = targets.iter().cycle().take(IN_FLIGHT as usize);
                 try_join_all(each.map(|target| context.raw.exec(&target.container, &TRUE, 0)))
                     .await
@@ -133,7 +132,7 @@ impl Work {
             Self::True | Self::TrueWithTimeout => exec(&TRUE).await,
             Self::TrueInFlight => try_join_all((0..IN_FLIGHT).map(|_| exec(&TRUE))).await.map(drop),
             Self::TrueOverFleet => {
-                let targets = context.fleet.targets().await?;
+                let targets = context.fleet.targets(context.left).await?;
                 let each = targets.iter().cycle().take(IN_FLIGHT as usize);
                 try_join_all(each.map(|target| context.docker_exec(&target.container, &TRUE)))
                     .await

@@ -1,14 +1,13 @@
-//! `bench`: measures the rows in two sandboxes and prints them with their verdicts.
+//! `bench`: measures the rows and prints them with their verdicts.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use gym_sandbox::docker::DockerProvider;
+use futures::future::try_join_all;
 use gym_sandbox::{AsyncSandbox, Error, Operation, Result, SandboxProvider, SandboxSpec};
 
 use crate::cli::bench::Machine;
 use crate::cli::bench::context::{Context, DockerCli, Target, baseline_failed};
 use crate::cli::bench::copies::Room;
-use crate::cli::bench::creation::Made;
 use crate::cli::bench::docker_compose::DockerCompose;
 use crate::cli::bench::fleet::Fleet;
 use crate::cli::bench::left::Left;
@@ -21,7 +20,7 @@ use crate::cli::bench::scratch::Scratch;
 use crate::cli::exit;
 use crate::cli::output::{self, Format};
 use crate::cli::resolve::{BenchRequest, Effort};
-use crate::cli::session::{Afterwards, Outcome, blocking, until_interrupted, with_sandbox};
+use crate::cli::session::{Outcome, blocking, until_interrupted};
 
 /// Measures and prints; a goal that is certainly missed is a failure. What is measured when a signal or an error ends it
 /// is printed, too.
@@ -30,35 +29,38 @@ use crate::cli::session::{Afterwards, Outcome, blocking, until_interrupted, with
 /// A filter that fits no row, no engine, or a method that failed.
 pub(in crate::cli) async fn run(request: BenchRequest) -> Result<u8> {
     let rows = chosen(request.filter.as_deref(), request.effort)?;
-    let provider = DockerProvider::new(request.config.clone())?;
+    let left = Left::new(request.config);
+    let provider = left.provider(None)?;
     let engine = provider.diagnose().await?;
     let machine = Machine::this();
     let raw = RawEngine::connect(&engine.address)
         .await
         .map_err(|error| baseline_failed(Operation::Connect, error))?;
+    let standing = Standing::new(&left, &request.image)?;
     let reports = Mutex::new(Vec::new());
-    let left = Left::new(request.config);
-    let bench = Bench {
-        raw: &raw,
-        left: &left,
-        image: request.image,
-        address: engine.address.clone(),
-        processors: engine.cpus,
-        networks_free: engine.networks_free,
-        rows,
-        effort: request.effort,
-        reports: &reports,
+    let measuring = async {
+        standing.start().await?;
+        let context = Context {
+            compat: Target::of(&standing.compat)?,
+            hardened: Target::of(&standing.hardened)?,
+            agent: Target::of(&standing.agent)?,
+            agent_hardened: Target::of(&standing.agent_hardened)?,
+            fleet: Fleet::new(provider, request.image),
+            left: &left,
+            raw: &raw,
+            address: engine.address.clone(),
+            cli: DockerCli::find().await,
+            upped: Upped::default(),
+            room: Room::new(engine.cpus, engine.networks_free),
+            docker_compose: DockerCompose::find().await,
+            scratch: Scratch::new().await?,
+            is_quick: request.effort == Effort::Quick,
+        };
+        Box::pin(measure_all(context, rows, &reports)).await
     };
-    let outcome = Box::pin(bench.measure_all(Arc::new(provider))).await;
-    let outcome = match (outcome, until_interrupted(Box::pin(left.end(&raw))).await) {
-        (Err(error), Err(cleanup)) => Err(error.with_cleanup_error(cleanup)),
-        (Err(error), Ok(_)) | (Ok(_), Err(error)) => Err(error),
-        (Ok(_), Ok(Outcome::Interrupted(interrupt))) => {
-            output::note("interrupted again: a part of what was measured may be left");
-            Ok(Outcome::Interrupted(interrupt))
-        }
-        (Ok(outcome), Ok(Outcome::Ended(()))) => Ok(outcome),
-    };
+    let outcome = until_interrupted(Box::pin(measuring)).await;
+    let ended = until_interrupted(Box::pin(left.end(&raw))).await;
+    let outcome = with_end(outcome, ended);
     let rows = reports.into_inner().unwrap_or_else(PoisonError::into_inner);
     let is_complete = matches!(outcome, Ok(Outcome::Ended(())));
     let code = match &outcome {
@@ -82,6 +84,19 @@ pub(in crate::cli) async fn run(request: BenchRequest) -> Result<u8> {
     outcome.map(|_| code)
 }
 
+/// How the measurement and the removal of what it made went together.
+fn with_end(outcome: Result<Outcome<()>>, ended: Result<Outcome<()>>) -> Result<Outcome<()>> {
+    match (outcome, ended) {
+        (Err(error), Err(cleanup)) => Err(error.with_cleanup_error(cleanup)),
+        (Err(error), Ok(_)) | (Ok(_), Err(error)) => Err(error),
+        (Ok(_), Ok(Outcome::Interrupted(interrupt))) => {
+            output::note("interrupted again: a part of what was measured may be left");
+            Ok(Outcome::Interrupted(interrupt))
+        }
+        (Ok(outcome), Ok(Outcome::Ended(()))) => Ok(outcome),
+    }
+}
+
 /// The rows to measure. A long one is measured when it is asked for: by effort, or by a part of its name.
 fn chosen(filter: Option<&str>, effort: Effort) -> Result<Vec<&'static Row>> {
     let rows: Vec<&Row> = ROWS
@@ -101,85 +116,52 @@ fn chosen(filter: Option<&str>, effort: Effort) -> Result<Vec<&'static Row>> {
     Ok(rows)
 }
 
-/// What is measured, and with what.
-struct Bench<'a> {
-    raw: &'a RawEngine,
-    left: &'a Left,
-    image: String,
-    address: String,
-    processors: Option<u32>,
-    networks_free: u64,
-    rows: Vec<&'static Row>,
-    effort: Effort,
-    /// What is measured so far: it outlives whatever ends the measurement.
-    reports: &'a Mutex<Vec<RowReport>>,
+/// The sandboxes that rows share, which are not started yet.
+struct Standing {
+    compat: Arc<AsyncSandbox>,
+    hardened: Arc<AsyncSandbox>,
+    agent: Arc<AsyncSandbox>,
+    agent_hardened: Arc<AsyncSandbox>,
 }
 
-impl Bench<'_> {
-    async fn measure_all(self, docker: Arc<DockerProvider>) -> Result<Outcome<()>> {
-        let provider: Arc<dyn SandboxProvider> = Arc::clone(&docker) as _;
-        let sandbox = |spec: &SandboxSpec| AsyncSandbox::new(Arc::clone(&provider)).with_spec(spec.clone());
-        let by_agent = SandboxSpec::new(&self.image).with_provider_option("exec_path", "agent");
-        let spec = by_agent.clone().with_provider_option("exec_path", "engine");
-        let hardened = |spec: &SandboxSpec| sandbox(&spec.clone().with_provider_option("preset", "hardened"));
-        let others = [sandbox(&by_agent), hardened(&by_agent), hardened(&spec)];
-        // The outer one owns the provider: its end waits for whatever a signal left to the background.
-        let compat = AsyncSandbox::owning(Arc::clone(&provider)).with_spec(spec);
-        let [agent, agent_hardened, hardened] = others;
-        let outcome = with_sandbox(compat, Afterwards::Remove, async |compat| {
-            let outcome = with_sandbox(agent, Afterwards::Remove, async |agent| {
-                let outcome = with_sandbox(agent_hardened, Afterwards::Remove, async |agent_hardened| {
-                    let measuring = with_sandbox(hardened, Afterwards::Remove, async |hardened| {
-                        let context = Context {
-                            compat: Target::of(compat)?,
-                            hardened: Target::of(hardened)?,
-                            agent: Target::of(agent)?,
-                            agent_hardened: Target::of(agent_hardened)?,
-                            fleet: Fleet::new(docker, self.image.clone()),
-                            made: Made::default(),
-                            left: self.left,
-                            raw: self.raw,
-                            address: self.address.clone(),
-                            cli: DockerCli::find().await,
-                            upped: Upped::default(),
-                            room: Room::new(self.processors, self.networks_free),
-                            docker_compose: DockerCompose::find().await,
-                            scratch: Scratch::new().await?,
-                            is_quick: self.effort == Effort::Quick,
-                        };
-                        Box::pin(self.measure_rows(context)).await
-                    });
-                    Box::pin(measuring).await
-                });
-                Box::pin(outcome).await.map(flat)
-            });
-            Box::pin(outcome).await.map(flat)
-        });
-        Box::pin(outcome).await.map(flat)
-    }
-
-    async fn measure_rows(&self, context: Context<'_>) -> Result<()> {
-        let measured = async {
-            for row in &self.rows {
-                output::note(&format!("measuring {}", row.name));
-                let measured = measure(&context, row).await?;
-                let mut reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
-                reports.extend(measured);
+impl Standing {
+    fn new(left: &Left, image: &str) -> Result<Self> {
+        let docker = left.provider(None)?;
+        let provider: Arc<dyn SandboxProvider> = docker;
+        let sandbox = |path: &str, preset: Option<&str>| {
+            let mut spec = SandboxSpec::new(image).with_provider_option("exec_path", path);
+            if let Some(preset) = preset {
+                spec = spec.with_provider_option("preset", preset);
             }
-            Ok(())
-        }
-        .await;
-        let removed = context.made.remove(&context).await;
-        let ended = context.fleet.end().await;
-        measured.and(removed).and(ended)
+            left.standing(AsyncSandbox::new(Arc::clone(&provider)).with_spec(spec))
+        };
+        Ok(Self {
+            compat: sandbox("engine", None),
+            hardened: sandbox("engine", Some("hardened")),
+            agent: sandbox("agent", None),
+            agent_hardened: sandbox("agent", Some("hardened")),
+        })
+    }
+
+    async fn start(&self) -> Result<()> {
+        let all = [&self.compat, &self.hardened, &self.agent, &self.agent_hardened];
+        try_join_all(all.map(|sandbox| sandbox.start())).await.map(drop)
     }
 }
 
-fn flat<T>(outcome: Outcome<Outcome<T>>) -> Outcome<T> {
-    match outcome {
-        Outcome::Ended(outcome) => outcome,
-        Outcome::Interrupted(interrupt) => Outcome::Interrupted(interrupt),
+/// Measures the rows one after the other; what is measured is there whatever ends this.
+async fn measure_all(
+    context: Context<'_>,
+    rows: Vec<&'static Row>,
+    reports: &Mutex<Vec<RowReport>>,
+) -> Result<()> {
+    for row in rows {
+        output::note(&format!("measuring {}", row.name));
+        let measured = measure(&context, row).await?;
+        let mut reports = reports.lock().unwrap_or_else(PoisonError::into_inner);
+        reports.extend(measured);
     }
+    Ok(())
 }
 
 #[cfg(test)]
