@@ -15,7 +15,7 @@ const FILE: &str = "copy.yaml";
 
 /// How many copies.
 const COPIES: u32 = 64;
-const COPIES_QUICK: u32 = 4;
+const COPIES_QUICK: u32 = 2;
 
 const SLEEP: [&str; 2] = ["sleep", "600"];
 

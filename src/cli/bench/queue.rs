@@ -18,7 +18,7 @@ const GOAL: f64 = 1.0 / 0.90;
 
 /// How many are asked for.
 const QUEUED: u32 = 32;
-const QUEUED_QUICK: u32 = 6;
+const QUEUED_QUICK: u32 = 3;
 
 /// Every number in flight, and what it is called.
 const LIMITS: [(usize, &str); 6] = [
