@@ -78,7 +78,9 @@ fn seconds(value: &Value) -> f64 {
 async fn a_quick_measurement_has_the_documented_shape_and_leaves_nothing() {
     let _docker = engine_or_skip!();
     let call = Call::new(&["bench", "--quick", "--rows", "engine true sequential", "--json"]);
-    let answer = call.clean_answer().await;
+    let run = call.run.clone();
+    let answer = call.answer_within(LONG).await;
+    assert_nothing_left(&run).await;
     // A quick run on a busy machine may well miss its goal.
     assert!(matches!(answer.code, Some(0 | 1)), "{:?}", answer.text());
     assert_eq!(
