@@ -64,7 +64,12 @@ impl Call {
     }
 
     /// Runs it to its end.
-    pub(crate) async fn answer(mut self) -> Answer {
+    pub(crate) async fn answer(self) -> Answer {
+        self.answer_within(DEADLINE).await
+    }
+
+    /// Runs it to its end, which may take longer than that of other calls.
+    pub(crate) async fn answer_within(mut self, deadline: Duration) -> Answer {
         let mut child = self.command.spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
         let input = std::mem::take(&mut self.input);
@@ -72,7 +77,7 @@ impl Call {
             // A command that does not read its input ends without it.
             let _ = stdin.write_all(&input).await;
         });
-        let output = tokio::time::timeout(DEADLINE, child.wait_with_output())
+        let output = tokio::time::timeout(deadline, child.wait_with_output())
             .await
             .expect("the command ends")
             .unwrap();

@@ -6,8 +6,11 @@ use gym_sandbox::docker::DockerRaw;
 use gym_sandbox::{AsyncSandbox, Error, ErrorKind, Operation, Result};
 use tokio::process::Command;
 
-use super::creation::Made;
+use super::copies::Room;
+use super::docker_compose::DockerCompose;
 use super::fleet::Fleet;
+use super::left::Left;
+use super::project::Upped;
 use super::raw::{RawEngine, RawError};
 use super::scratch::Scratch;
 
@@ -23,16 +26,24 @@ pub(in crate::cli) struct Context<'a> {
     pub(in crate::cli) agent_hardened: Target<'a>,
     /// More of them.
     pub(in crate::cli) fleet: Fleet,
-    /// What rows of creation have left.
-    pub(in crate::cli) made: Made,
+    /// What must be gone in the end, however it ends.
+    pub(in crate::cli) left: &'a Left,
     /// The same engine without the library.
-    pub(in crate::cli) raw: RawEngine,
+    pub(in crate::cli) raw: &'a RawEngine,
     /// The engine's address.
     pub(in crate::cli) address: String,
     /// Whether the docker CLI can be measured, too.
     pub(in crate::cli) cli: DockerCli,
+    /// The project that is up, for those who know it by name.
+    pub(in crate::cli) upped: Upped,
+    /// What the engine has room for.
+    pub(in crate::cli) room: Room,
+    /// The docker compose command. None where it is not there.
+    pub(in crate::cli) docker_compose: Option<DockerCompose>,
     /// What is copied.
     pub(in crate::cli) scratch: Scratch,
+    /// Only a few samples are wanted.
+    pub(in crate::cli) is_quick: bool,
 }
 
 /// One sandbox.

@@ -1,10 +1,10 @@
 //! From nothing to a sandbox that is ready, and back: by the library with its agent, by the bare calls, and by the docker
 //! CLI.
 
-use gym_sandbox::{AsyncSandbox, Operation, Result};
-use tokio::sync::Mutex;
+use gym_sandbox::{Operation, Result};
 
 use super::context::{Context, baseline_failed};
+use super::raw::LABEL;
 use super::transfer::Side;
 
 /// How far a run goes.
@@ -24,39 +24,13 @@ pub(in crate::cli) struct Creation {
     pub(super) network: Option<&'static str>,
 }
 
-/// What runs have left that end when the sandbox is ready.
-#[derive(Debug, Default)]
-pub(in crate::cli) struct Made {
-    sandboxes: Mutex<Vec<AsyncSandbox>>,
-    containers: Mutex<Vec<String>>,
-}
-
-impl Made {
-    /// Removes it.
-    ///
-    /// # Errors
-    /// A removal failed.
-    pub(in crate::cli) async fn remove(&self, context: &Context<'_>) -> Result<()> {
-        for sandbox in std::mem::take(&mut *self.sandboxes.lock().await) {
-            sandbox.stop().await?;
-        }
-        for container in std::mem::take(&mut *self.containers.lock().await) {
-            remove_raw(context, &container).await?;
-        }
-        Ok(())
-    }
-}
-
 impl Creation {
     /// By the library.
     pub(super) async fn ours(self, context: &Context<'_>) -> Result<()> {
-        let sandbox = context.fleet.sandbox(self.network);
+        let sandbox = context.left.passing(context.fleet.sandbox(self.network));
         sandbox.start().await?;
         match self.until {
-            Until::Ready => {
-                context.made.sandboxes.lock().await.push(sandbox);
-                Ok(())
-            }
+            Until::Ready => Ok(()),
             Until::Removed => {
                 sandbox.exec(["true"]).await?;
                 sandbox.stop().await
@@ -71,13 +45,11 @@ impl Creation {
             .raw
             .create(&name, context.fleet.image(), self.network)
             .await;
-        context.made.containers.lock().await.push(name.clone());
         created.map_err(|error| baseline_failed(Operation::Create, error))?;
         let first = context.raw.exec(&name, &["true"], 0).await;
         first.map_err(|error| baseline_failed(Operation::Exec, error))?;
         if self.until == Until::Removed {
             remove_raw(context, &name).await?;
-            context.made.containers.lock().await.clear();
         }
         Ok(())
     }
@@ -85,15 +57,24 @@ impl Creation {
     /// By the docker CLI.
     pub(super) async fn docker_cli(self, context: &Context<'_>) -> Result<()> {
         let name = name(Side::Cli);
-        context.made.containers.lock().await.push(name.clone());
         let network = self.network.unwrap_or("default");
-        let run = ["run", "--detach", "--name", &name, "--network", network, "--init"];
+        let label = format!("{LABEL}={}", context.raw.mark());
+        let run = [
+            "run",
+            "--detach",
+            "--name",
+            &name,
+            "--network",
+            network,
+            "--init",
+            "--label",
+            &label,
+        ];
         let image = [context.fleet.image(), "sleep", "600"];
         context.docker(&[&run[..], &image].concat()).await?;
         context.docker(&["exec", &name, "true"]).await?;
         if self.until == Until::Removed {
             context.docker(&["rm", "--force", "--volumes", &name]).await?;
-            context.made.containers.lock().await.clear();
         }
         Ok(())
     }

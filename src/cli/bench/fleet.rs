@@ -1,9 +1,8 @@
-//! Sandboxes that only some rows need: made by the first of them, and removed at the end. After a signal they are
-//! dropped, which hands their removal to the provider.
+//! Sandboxes that only some rows need: made by the first of them, and removed at the end.
 
 use std::sync::Arc;
 
-use futures::future::{join_all, try_join_all};
+use futures::future::try_join_all;
 use gym_sandbox::docker::{DockerProvider, DockerRaw};
 use gym_sandbox::{
     AsyncSandbox, Error, ErrorKind, ExecOptions, ExecResult, Operation, Result, SandboxHandle,
@@ -12,6 +11,7 @@ use gym_sandbox::{
 use tokio::sync::OnceCell;
 
 use super::context::Target;
+use super::left::Left;
 
 /// How many sandboxes share the commands in flight.
 pub(super) const SIZE: usize = 8;
@@ -21,7 +21,7 @@ pub(super) const SIZE: usize = 8;
 pub(in crate::cli) struct Fleet {
     docker: Arc<DockerProvider>,
     image: String,
-    sandboxes: OnceCell<Vec<AsyncSandbox>>,
+    sandboxes: OnceCell<Vec<Arc<AsyncSandbox>>>,
     /// A handle of somebody who did not make the sandbox.
     far: OnceCell<SandboxHandle>,
 }
@@ -39,12 +39,7 @@ impl Fleet {
 
     /// A sandbox that is not started, whose commands are the agent's.
     pub(super) fn sandbox(&self, network: Option<&str>) -> AsyncSandbox {
-        let mut spec = SandboxSpec::new(&self.image).with_provider_option("exec_path", "agent");
-        if let Some(network) = network {
-            spec = spec.with_provider_option("network", network);
-        }
-        let provider: Arc<dyn SandboxProvider> = Arc::clone(&self.docker) as _;
-        AsyncSandbox::new(provider).with_spec(spec)
+        agent_sandbox(&self.docker, &self.image, network)
     }
 
     /// The image of all of them.
@@ -53,14 +48,15 @@ impl Fleet {
     }
 
     /// All of them, started.
-    pub(super) async fn targets(&self) -> Result<Vec<Target<'_>>> {
+    pub(super) async fn targets(&self, left: &Left) -> Result<Vec<Target<'_>>> {
         let start = || async {
-            let sandboxes: Vec<AsyncSandbox> = (0..SIZE).map(|_| self.sandbox(Some("none"))).collect();
-            try_join_all(sandboxes.iter().map(AsyncSandbox::start)).await?;
+            let sandbox = || left.standing(self.sandbox(Some("none")));
+            let sandboxes: Vec<Arc<AsyncSandbox>> = (0..SIZE).map(|_| sandbox()).collect();
+            try_join_all(sandboxes.iter().map(|sandbox| sandbox.start())).await?;
             Ok::<_, Error>(sandboxes)
         };
         let sandboxes = self.sandboxes.get_or_try_init(start).await?;
-        sandboxes.iter().map(Target::of).collect()
+        sandboxes.iter().map(|sandbox| Target::of(sandbox)).collect()
     }
 
     /// Runs a command as somebody who did not make the sandbox: there is no socket, the agent is reached by an exec.
@@ -78,14 +74,18 @@ impl Fleet {
             )),
         }
     }
+}
 
-    /// Removes them.
-    ///
-    /// # Errors
-    /// That of the first one that could not be removed.
-    pub(in crate::cli) async fn end(self) -> Result<()> {
-        let sandboxes = self.sandboxes.into_inner().unwrap_or_default();
-        let stopped = join_all(sandboxes.iter().map(AsyncSandbox::stop)).await;
-        stopped.into_iter().collect()
+/// A sandbox of a provider that is not started, whose commands are the agent's.
+pub(super) fn agent_sandbox(
+    docker: &Arc<DockerProvider>,
+    image: &str,
+    network: Option<&str>,
+) -> AsyncSandbox {
+    let mut spec = SandboxSpec::new(image).with_provider_option("exec_path", "agent");
+    if let Some(network) = network {
+        spec = spec.with_provider_option("network", network);
     }
+    let provider: Arc<dyn SandboxProvider> = Arc::clone(docker) as _;
+    AsyncSandbox::new(provider).with_spec(spec)
 }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::time::Instant;
 
+use futures::future::try_join_all;
 use gym_sandbox::{ExecOptions, ExecTimeout, Operation, OutputCap, Result};
 use serde::Serialize;
 
@@ -160,13 +161,58 @@ impl Peak {
         // Linux forgets the largest size so far.
         let reset = fs::write("/proc/self/clear_refs", "5");
         Self {
-            before_kib: reset.ok().and_then(|()| status_kib("VmRSS")),
+            before_kib: reset.ok().and_then(|()| resident_kib()),
         }
     }
 
     fn growth_bytes(&self) -> Option<u64> {
         Some(status_kib("VmHWM")?.saturating_sub(self.before_kib?) << 10)
     }
+}
+
+/// What this process needs for each of several things that are open at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(in crate::cli) struct Each {
+    /// None where the system does not tell.
+    pub(in crate::cli) bytes_each: Option<u64>,
+    pub(in crate::cli) count: u32,
+}
+
+impl Each {
+    /// From the memory before (see [`resident_kib`]) to that of now.
+    pub(super) fn since(before_kib: Option<u64>, count: u32) -> Self {
+        let grown = before_kib
+            .zip(resident_kib())
+            .map(|(before, now)| now.saturating_sub(before) << 10);
+        Self {
+            bytes_each: grown.map(|grown| grown / u64::from(count.max(1))),
+            count,
+        }
+    }
+}
+
+/// How many sandboxes idle at the same time.
+const IDLE: u32 = 16;
+const IDLE_QUICK: u32 = 4;
+
+/// Starts sandboxes that do nothing and says what each costs this process.
+///
+/// # Errors
+/// One could not be started or removed.
+pub(in crate::cli) async fn measure_idle(context: &Context<'_>) -> Result<Each> {
+    let count = if context.is_quick { IDLE_QUICK } else { IDLE };
+    let sandbox = || context.left.passing(context.fleet.sandbox(Some("none")));
+    let sandboxes: Vec<_> = (0..count).map(|_| sandbox()).collect();
+    let before = resident_kib();
+    try_join_all(sandboxes.iter().map(|sandbox| sandbox.start())).await?;
+    let each = Each::since(before, count);
+    context.left.pass(context.raw).await?;
+    Ok(each)
+}
+
+/// The resident memory of this process. None where the system does not tell.
+pub(super) fn resident_kib() -> Option<u64> {
+    status_kib("VmRSS")
 }
 
 fn status_kib(field: &str) -> Option<u64> {

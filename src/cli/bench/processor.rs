@@ -48,8 +48,8 @@ impl Spent {
 ///
 /// # Errors
 /// A command failed.
-pub(in crate::cli) async fn measure(context: &Context<'_>, quick: bool) -> Result<(Spent, Spent)> {
-    let share = if quick { 10 } else { 1 };
+pub(in crate::cli) async fn measure(context: &Context<'_>) -> Result<(Spent, Spent)> {
+    let share = if context.is_quick { 10 } else { 1 };
     let execs = AGENT_EXECS / share;
     let before = processor_s();
     for _ in 0..execs {

@@ -39,8 +39,20 @@ pub(in crate::cli) struct Plan {
     pub(in crate::cli) warm_up: usize,
     /// How often each method has its turn.
     pub(in crate::cli) blocks: usize,
+    /// The same where only a few samples are wanted.
+    pub(in crate::cli) quick_blocks: usize,
     /// Runs in one turn.
     pub(in crate::cli) block_length: usize,
+}
+
+impl Plan {
+    /// The plan of a measurement with a few samples.
+    pub(in crate::cli) fn quick(self) -> Self {
+        Self {
+            blocks: self.quick_blocks.min(self.blocks),
+            ..self
+        }
+    }
 }
 
 /// What was measured of one method: its runs in seconds, by block.
@@ -116,6 +128,7 @@ mod tests {
         let plan = Plan {
             warm_up: 1,
             blocks: 3,
+            quick_blocks: 3,
             block_length: 2,
         };
         let samples = take(&[method("a"), method("b")], plan).await.unwrap();

@@ -97,6 +97,17 @@ impl Scratch {
         self.made[what as usize].get_or_try_init(making).await.map(drop)
     }
 
+    /// Writes a small file, and gives its folder.
+    ///
+    /// # Errors
+    /// This machine has no room for it.
+    pub(super) async fn file(&self, name: &str, text: String) -> Result<PathBuf> {
+        let folder = self.directory.path().to_owned();
+        let path = folder.join(name);
+        on_disk(move || fs::write(path, text)).await?;
+        Ok(folder)
+    }
+
     /// Where it is on this machine.
     pub(super) fn source(&self, what: What) -> PathBuf {
         self.directory.path().join(what.name())

@@ -56,9 +56,29 @@ impl Ratio {
     /// Judges it against a goal that it must not exceed.
     pub(in crate::cli) fn verdict(&self, goal: f64) -> Verdict {
         let (low, high) = self.interval;
-        if high <= goal {
+        Interval { low, high }.verdict(goal)
+    }
+}
+
+/// Where a median lies in 95 of 100 repetitions.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(in crate::cli) struct Interval {
+    pub(in crate::cli) low: f64,
+    pub(in crate::cli) high: f64,
+}
+
+impl Interval {
+    /// That of the median of these. None of nothing.
+    pub(in crate::cli) fn of(values: &[f64]) -> Option<Self> {
+        let (low, high) = bootstrap(values)?;
+        Some(Self { low, high })
+    }
+
+    /// Judges it against a goal that it must not exceed.
+    pub(in crate::cli) fn verdict(self, goal: f64) -> Verdict {
+        if self.high <= goal {
             Verdict::Pass
-        } else if low > goal {
+        } else if self.low > goal {
             Verdict::Miss
         } else {
             Verdict::Unresolved
@@ -150,6 +170,7 @@ mod tests {
         let ratio = Ratio::of_pairs(&[(2.0, 4.0); 20]).unwrap();
         assert_eq!((ratio.median, ratio.interval, ratio.pairs), (0.5, (0.5, 0.5), 20));
         assert_eq!(Ratio::of_pairs(&[]), None);
+        assert_eq!(Interval::of(&[]), None);
     }
 
     #[test]

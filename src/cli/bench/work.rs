@@ -6,7 +6,9 @@ use futures::future::try_join_all;
 use gym_sandbox::{ExecOptions, ExecResult, ExecTimeout, Operation, Result};
 
 use super::context::{Context, Target, baseline_failed, succeeded};
+use super::copies;
 use super::creation::Creation;
+use super::project::Project;
 use super::transfer::{Side, Transfer};
 
 /// How many commands run at the same time.
@@ -40,19 +42,27 @@ pub(in crate::cli) enum Work {
     Copy(Transfer),
     /// A sandbox is made.
     Create(Creation),
+    /// A Compose project goes up or down.
+    Project(Project),
+    /// Many copies of one go up and down.
+    Copies,
 }
 
 impl Work {
     /// Says whether every run needs something ready.
     pub(super) fn needs_ready(self) -> bool {
-        matches!(self, Self::Copy(_) | Self::Create(_))
+        matches!(
+            self,
+            Self::Copy(_) | Self::Create(_) | Self::Project(_) | Self::Copies
+        )
     }
 
     /// Makes that ready.
     pub(super) async fn ready(self, context: &Context<'_>, target: &Target<'_>, side: Side) -> Result<()> {
         match self {
             Self::Copy(transfer) => transfer.ready(context, target, side).await,
-            Self::Create(_) => context.made.remove(context).await,
+            Self::Create(_) | Self::Copies => context.left.pass(context.raw).await,
+            Self::Project(project) => project.ready(context, side).await,
             Self::True
             | Self::TrueWithTimeout
             | Self::TrueInFlight
@@ -72,7 +82,7 @@ impl Work {
                 try_join_all((0..IN_FLIGHT).map(|_| each())).await.map(drop)
             }
             Self::TrueOverFleet => {
-                let targets = context.fleet.targets().await?;
+                let targets = context.fleet.targets(context.left).await?;
                 let each = targets.iter().cycle().take(IN_FLIGHT as usize);
                 try_join_all(each.map(|target| ours(target, &TRUE, ExecTimeout::Never, 0)))
                     .await
@@ -86,6 +96,8 @@ impl Work {
             }
             Self::Copy(transfer) => transfer.ours_whole(context, target).await,
             Self::Create(creation) => creation.ours(context).await,
+            Self::Project(project) => project.ours(context).await,
+            Self::Copies => copies::ours(context).await,
         }
     }
 
@@ -98,7 +110,7 @@ impl Work {
                 .await
                 .map(drop),
             Self::TrueOverFleet => {
-                let targets = context.fleet.targets().await?;
+                let targets = context.fleet.targets(context.left).await?;
                 let each = targets.iter().cycle().take(IN_FLIGHT as usize);
                 try_join_all(each.map(|target| context.raw.exec(&target.container, &TRUE, 0)))
                     .await
@@ -107,18 +119,20 @@ impl Work {
             Self::Stdout | Self::StdoutFromAfar => exec(&STDOUT, STDOUT_BYTES).await,
             Self::Copy(transfer) => return transfer.raw(context, target).await,
             Self::Create(creation) => return creation.raw(context).await,
+            Self::Project(project) => return project.raw(context).await,
+            Self::Copies => return copies::raw(context).await,
         };
         ended.map_err(|error| baseline_failed(Operation::Exec, error))
     }
 
-    /// By the docker CLI.
+    /// By the docker CLI, or by docker compose.
     pub(super) async fn docker_cli(self, context: &Context<'_>, target: &Target<'_>) -> Result<()> {
         let exec = |argv: &'static [&'static str]| context.docker_exec(&target.container, argv);
         match self {
             Self::True | Self::TrueWithTimeout => exec(&TRUE).await,
             Self::TrueInFlight => try_join_all((0..IN_FLIGHT).map(|_| exec(&TRUE))).await.map(drop),
             Self::TrueOverFleet => {
-                let targets = context.fleet.targets().await?;
+                let targets = context.fleet.targets(context.left).await?;
                 let each = targets.iter().cycle().take(IN_FLIGHT as usize);
                 try_join_all(each.map(|target| context.docker_exec(&target.container, &TRUE)))
                     .await
@@ -127,6 +141,9 @@ impl Work {
             Self::Stdout | Self::StdoutFromAfar => exec(&STDOUT).await,
             Self::Copy(transfer) => transfer.docker_cli(context, target).await,
             Self::Create(creation) => creation.docker_cli(context).await,
+            Self::Project(project) => project.docker_compose(context).await,
+            // Without a limit of its own it stands beside nothing.
+            Self::Copies => Ok(()),
         }
     }
 }

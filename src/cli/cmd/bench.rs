@@ -1,57 +1,100 @@
-//! `bench`: measures the rows in two sandboxes and prints them with their verdicts.
+//! `bench`: measures the rows and prints them with their verdicts.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use gym_sandbox::docker::DockerProvider;
-use gym_sandbox::{AsyncSandbox, Error, ErrorKind, Operation, Result, SandboxProvider, SandboxSpec};
+use futures::future::try_join_all;
+use gym_sandbox::{AsyncSandbox, Error, Operation, Result, SandboxProvider, SandboxSpec};
 
+use crate::cli::bench::Machine;
 use crate::cli::bench::context::{Context, DockerCli, Target, baseline_failed};
-use crate::cli::bench::creation::Made;
+use crate::cli::bench::copies::Room;
+use crate::cli::bench::docker_compose::DockerCompose;
 use crate::cli::bench::fleet::Fleet;
+use crate::cli::bench::left::Left;
+use crate::cli::bench::measure::measure;
+use crate::cli::bench::project::Upped;
 use crate::cli::bench::raw::RawEngine;
 use crate::cli::bench::report::{BenchReport, RowReport};
-use crate::cli::bench::rows::{Measured, ROWS, Row, TimeRow};
-use crate::cli::bench::sample::{Plan, take};
+use crate::cli::bench::rows::{ROWS, Row};
 use crate::cli::bench::scratch::Scratch;
-use crate::cli::bench::{Machine, memory, processor};
 use crate::cli::exit;
 use crate::cli::output::{self, Format};
 use crate::cli::resolve::{BenchRequest, Effort};
-use crate::cli::session::{Afterwards, Outcome, blocking, with_sandbox};
+use crate::cli::session::{Outcome, blocking, until_interrupted};
 
-/// Measures and prints; a goal that is certainly missed is a failure.
+/// Measures and prints; a goal that is certainly missed is a failure. What is measured when a signal or an error ends it
+/// is printed, too.
 ///
 /// # Errors
 /// A filter that fits no row, no engine, or a method that failed.
 pub(in crate::cli) async fn run(request: BenchRequest) -> Result<u8> {
     let rows = chosen(request.filter.as_deref(), request.effort)?;
-    let provider = DockerProvider::new(request.config)?;
+    let left = Left::new(request.config);
+    let provider = left.provider(None)?;
     let engine = provider.diagnose().await?;
     let machine = Machine::this();
-    let address = engine.address.clone();
-    let provider = Arc::new(provider);
-    let measuring = measure_all(provider, request.image, address, rows, request.effort);
-    let outcome = Box::pin(measuring).await?;
-    let rows = match outcome {
-        Outcome::Ended(rows) => rows,
-        Outcome::Interrupted(interrupt) => return Ok(interrupt.exit_code()),
+    let raw = RawEngine::connect(&engine.address)
+        .await
+        .map_err(|error| baseline_failed(Operation::Connect, error))?;
+    let standing = Standing::new(&left, &request.image)?;
+    let reports = Mutex::new(Vec::new());
+    let measuring = async {
+        standing.start().await?;
+        let context = Context {
+            compat: Target::of(&standing.compat)?,
+            hardened: Target::of(&standing.hardened)?,
+            agent: Target::of(&standing.agent)?,
+            agent_hardened: Target::of(&standing.agent_hardened)?,
+            fleet: Fleet::new(provider, request.image),
+            left: &left,
+            raw: &raw,
+            address: engine.address.clone(),
+            cli: DockerCli::find().await,
+            upped: Upped::default(),
+            room: Room::new(engine.cpus, engine.networks_free),
+            docker_compose: DockerCompose::find().await,
+            scratch: Scratch::new().await?,
+            is_quick: request.effort == Effort::Quick,
+        };
+        Box::pin(measure_all(context, rows, &reports)).await
     };
-    let code = if rows.iter().any(RowReport::is_miss) {
-        exit::FAILURE
-    } else {
-        exit::SUCCESS
+    let outcome = until_interrupted(Box::pin(measuring)).await;
+    let ended = until_interrupted(Box::pin(left.end(&raw))).await;
+    let outcome = with_end(outcome, ended);
+    let rows = reports.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let is_complete = matches!(outcome, Ok(Outcome::Ended(())));
+    let code = match &outcome {
+        Ok(Outcome::Interrupted(interrupt)) => interrupt.exit_code(),
+        _ if rows.iter().any(RowReport::is_miss) => exit::FAILURE,
+        _ => exit::SUCCESS,
     };
-    let report = BenchReport {
-        machine,
-        engine: output::engine_line(&engine),
-        rows,
-    };
-    blocking(move || match request.format {
-        Format::Json => output::json(&report),
-        Format::Text => output::data(report.text().as_bytes()),
-    })
-    .await?;
-    Ok(code)
+    if is_complete || !rows.is_empty() {
+        let report = BenchReport {
+            machine,
+            engine: output::engine_line(&engine),
+            rows,
+            complete: is_complete,
+        };
+        blocking(move || match request.format {
+            Format::Json => output::json(&report),
+            Format::Text => output::data(report.text().as_bytes()),
+        })
+        .await?;
+    }
+    outcome.map(|_| code)
+}
+
+/// How the measurement and the removal of what it made went together.
+fn with_end(outcome: Result<Outcome<()>>, ended: Result<Outcome<()>>) -> Result<Outcome<()>> {
+    match (outcome, ended) {
+        (Err(error), Err(cleanup)) => Err(error.with_cleanup_error(cleanup)),
+        (Err(error), Ok(_)) | (Ok(_), Err(error)) => Err(error),
+        (Ok(_), Ok(Outcome::Interrupted(interrupt))) => {
+            output::note("interrupted again: a part of what was measured may be left");
+            Ok(Outcome::Interrupted(interrupt))
+        }
+        (Ok(outcome), Ok(Outcome::Ended(()))) => Ok(outcome),
+    }
 }
 
 /// The rows to measure. A long one is measured when it is asked for: by effort, or by a part of its name.
@@ -73,116 +116,52 @@ fn chosen(filter: Option<&str>, effort: Effort) -> Result<Vec<&'static Row>> {
     Ok(rows)
 }
 
-async fn measure_all(
-    docker: Arc<DockerProvider>,
-    image: String,
-    address: String,
-    rows: Vec<&'static Row>,
-    effort: Effort,
-) -> Result<Outcome<Vec<RowReport>>> {
-    let provider: Arc<dyn SandboxProvider> = Arc::clone(&docker) as _;
-    let sandbox = |spec: &SandboxSpec| AsyncSandbox::new(Arc::clone(&provider)).with_spec(spec.clone());
-    let by_agent = SandboxSpec::new(&image).with_provider_option("exec_path", "agent");
-    let spec = by_agent.clone().with_provider_option("exec_path", "engine");
-    let hardened = |spec: &SandboxSpec| sandbox(&spec.clone().with_provider_option("preset", "hardened"));
-    let others = [sandbox(&by_agent), hardened(&by_agent), hardened(&spec)];
-    // The outer one owns the provider: its end waits for whatever a signal left to the background.
-    let compat = AsyncSandbox::owning(Arc::clone(&provider)).with_spec(spec);
-    let [agent, agent_hardened, hardened] = others;
-    let outcome = with_sandbox(compat, Afterwards::Remove, async |compat| {
-        let outcome = with_sandbox(agent, Afterwards::Remove, async |agent| {
-            let outcome = with_sandbox(agent_hardened, Afterwards::Remove, async |agent_hardened| {
-                let measuring = with_sandbox(hardened, Afterwards::Remove, async |hardened| {
-                    let raw = RawEngine::connect(&address)
-                        .await
-                        .map_err(|error| baseline_failed(Operation::Connect, error))?;
-                    let context = Context {
-                        compat: Target::of(compat)?,
-                        hardened: Target::of(hardened)?,
-                        agent: Target::of(agent)?,
-                        agent_hardened: Target::of(agent_hardened)?,
-                        fleet: Fleet::new(docker, image),
-                        made: Made::default(),
-                        raw,
-                        address: address.clone(),
-                        cli: DockerCli::find().await,
-                        scratch: Scratch::new().await?,
-                    };
-                    Box::pin(measure_rows(context, rows, effort)).await
-                });
-                Box::pin(measuring).await
-            });
-            Box::pin(outcome).await.map(flat)
-        });
-        Box::pin(outcome).await.map(flat)
-    });
-    Box::pin(outcome).await.map(flat)
+/// The sandboxes that rows share, which are not started yet.
+struct Standing {
+    compat: Arc<AsyncSandbox>,
+    hardened: Arc<AsyncSandbox>,
+    agent: Arc<AsyncSandbox>,
+    agent_hardened: Arc<AsyncSandbox>,
 }
 
-async fn measure_rows(
+impl Standing {
+    fn new(left: &Left, image: &str) -> Result<Self> {
+        let docker = left.provider(None)?;
+        let provider: Arc<dyn SandboxProvider> = docker;
+        let sandbox = |path: &str, preset: Option<&str>| {
+            let mut spec = SandboxSpec::new(image).with_provider_option("exec_path", path);
+            if let Some(preset) = preset {
+                spec = spec.with_provider_option("preset", preset);
+            }
+            left.standing(AsyncSandbox::new(Arc::clone(&provider)).with_spec(spec))
+        };
+        Ok(Self {
+            compat: sandbox("engine", None),
+            hardened: sandbox("engine", Some("hardened")),
+            agent: sandbox("agent", None),
+            agent_hardened: sandbox("agent", Some("hardened")),
+        })
+    }
+
+    async fn start(&self) -> Result<()> {
+        let all = [&self.compat, &self.hardened, &self.agent, &self.agent_hardened];
+        try_join_all(all.map(|sandbox| sandbox.start())).await.map(drop)
+    }
+}
+
+/// Measures the rows one after the other; what is measured is there whatever ends this.
+async fn measure_all(
     context: Context<'_>,
     rows: Vec<&'static Row>,
-    effort: Effort,
-) -> Result<Vec<RowReport>> {
-    let measured = async {
-        let mut reports = Vec::with_capacity(rows.len());
-        for row in rows {
-            output::note(&format!("measuring {}", row.name));
-            reports.push(measure(&context, row, effort).await?);
-        }
-        Ok(reports)
+    reports: &Mutex<Vec<RowReport>>,
+) -> Result<()> {
+    for row in rows {
+        output::note(&format!("measuring {}", row.name));
+        let measured = measure(&context, row).await?;
+        let mut reports = reports.lock().unwrap_or_else(PoisonError::into_inner);
+        reports.extend(measured);
     }
-    .await;
-    let removed = context.made.remove(&context).await;
-    let ended = context.fleet.end().await;
-    let reports = measured?;
-    removed.and(ended)?;
-    Ok(reports)
-}
-
-fn flat<T>(outcome: Outcome<Outcome<T>>) -> Outcome<T> {
-    match outcome {
-        Outcome::Ended(outcome) => outcome,
-        Outcome::Interrupted(interrupt) => Outcome::Interrupted(interrupt),
-    }
-}
-
-async fn measure(context: &Context<'_>, row: &'static Row, effort: Effort) -> Result<RowReport> {
-    match &row.measured {
-        Measured::Time(time) => measure_times(context, row.name, time, effort).await,
-        Measured::Memory(work) => {
-            let (ours, raw) = memory::measure(context, *work).await?;
-            Ok(RowReport::of_memory(row.name, ours, raw, work.expected()))
-        }
-        Measured::Processor => {
-            let (ours, raw) = processor::measure(context, effort == Effort::Quick).await?;
-            Ok(RowReport::of_processor(row.name, ours, raw))
-        }
-    }
-}
-
-async fn measure_times(
-    context: &Context<'_>,
-    name: &'static str,
-    row: &TimeRow,
-    effort: Effort,
-) -> Result<RowReport> {
-    let plan = match effort {
-        Effort::Full | Effort::Long => row.plan,
-        Effort::Quick => Plan {
-            blocks: row.plan.blocks.min(6),
-            ..row.plan
-        },
-    };
-    let methods = row.methods(context);
-    let samples = take(&methods, plan).await?;
-    RowReport::of_times(name, row, &methods, &samples).ok_or_else(|| {
-        Error::new(
-            ErrorKind::Internal,
-            Operation::Exec,
-            format!("row `{name}` has no samples"),
-        )
-    })
+    Ok(())
 }
 
 #[cfg(test)]
