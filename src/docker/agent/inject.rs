@@ -50,8 +50,8 @@ impl DockerProvider {
             if self.agent_is_whole(container_id).await? {
                 return Ok(());
             }
-            let filled = tokio::time::timeout_at(deadline, self.try_fill(image, platform)).await;
-            if filled.map_err(|_| EngineFailure::Deadline(PATIENCE))?? {
+            let tried = tokio::time::timeout_at(deadline, self.try_fill(image, platform)).await;
+            if tried.map_err(|_| EngineFailure::Deadline(PATIENCE))?? {
                 continue;
             }
             if Instant::now() >= deadline {
@@ -129,10 +129,10 @@ impl DockerProvider {
             .name(&name)
             .platform(platform)
             .build();
-        let (answer, answered) = oneshot::channel();
+        let (answer, reply) = oneshot::channel();
         let (provider, engine, stale_after) = (self.clone(), engine.clone(), stale_after());
         self.reaper().submit("fill the volume of the agent", async move {
-            let filled = match call(QUICK, engine.client.create_container(Some(options), body)).await {
+            let outcome = match call(QUICK, engine.client.create_container(Some(options), body)).await {
                 Ok(created) => provider.fill_and_unlock(&created.id).await.map(|()| true),
                 Err(failure) if failure.is_status(409) => {
                     provider.remove_stale(&name, stale_after).await.map(|()| false)
@@ -140,9 +140,9 @@ impl DockerProvider {
                 Err(failure) => Err(failure),
             };
             // Nobody may be waiting for it any more.
-            let _ = answer.send(filled);
+            let _ = answer.send(outcome);
         });
-        answered.await.unwrap_or_else(|_| {
+        reply.await.unwrap_or_else(|_| {
             Err(EngineFailure::Transport {
                 text: "the filling of the agent's volume was given up".to_owned(),
             })
@@ -150,11 +150,11 @@ impl DockerProvider {
     }
 
     async fn fill_and_unlock(&self, filler: &str) -> Result<(), EngineFailure> {
-        let filled = self.fill(filler).await;
+        let outcome = self.fill(filler).await;
         if let Err(error) = self.remove_container(filler).await {
             tracing::warn!(%filler, %error, "a lock was left behind; it ages out");
         }
-        filled
+        outcome
     }
 
     async fn fill(&self, filler: &str) -> Result<(), EngineFailure> {
