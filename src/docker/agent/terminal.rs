@@ -35,12 +35,12 @@ impl DockerProvider {
         spec: &SandboxPtySpec,
         argv: &[String],
     ) -> Result<Option<Arc<dyn PtySession>>> {
-        let link = match raw.agent.route(self, &raw.container_id).await {
-            Route::Agent(link) => link,
+        let connection = match raw.agent.route(self, &raw.container_id).await {
+            Route::Agent(connection) => connection,
             Route::Engine => return Ok(None),
             Route::Ended(result) => return Err(unusable(id, &result)),
         };
-        let Some(user) = user_for(&link, spec.user.as_ref()) else {
+        let Some(user) = user_for(&connection, spec.user.as_ref()) else {
             return Ok(None);
         };
         let name = uuid::Uuid::new_v4().simple().to_string();
@@ -71,12 +71,12 @@ impl DockerProvider {
             exec,
         };
         let lost = |why: &str| pty_error(id, format!("the session could not be started: {why}"));
-        let opened = link
+        let opened = connection
             .open_with(&ClientMessage::OpenSession(Box::new(request)), INPUT_WINDOW_BYTES)
             .await
             .map_err(|Lost(why)| lost(&why))?;
         let line = Line {
-            link,
+            link: connection,
             channel: opened.channel,
             mailbox: opened.mailbox,
         };

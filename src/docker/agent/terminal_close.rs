@@ -95,8 +95,8 @@ async fn finish(home: &Home, name: &str, line: Line) {
             return;
         }
         tokio::time::sleep(pause).await;
-        let link = match home.resident.route(&home.provider, &home.container_id).await {
-            Route::Agent(link) => link,
+        let connection = match home.resident.route(&home.provider, &home.container_id).await {
+            Route::Agent(connection) => connection,
             // The sandbox does not run, and the session with it.
             Route::Engine | Route::Ended(_) => return,
         };
@@ -109,7 +109,7 @@ async fn finish(home: &Home, name: &str, line: Line) {
             stdout_credit: 0,
             stderr_credit: 0,
         };
-        match Line::attach(link, request).await {
+        match Line::attach(connection, request).await {
             Ok(joined) => {
                 joined.push(&ClientMessage::CloseSession(KILL_MS));
                 line = Some(joined);
