@@ -94,8 +94,8 @@ async fn run(provider: &DockerProvider, place: &Place, ask: &Ask<'_>) -> Option<
             signal: "KILL",
             known: [],
             oldest,
-        } => kill_batch::kill(provider, place, marker, *oldest).await,
-        _ => kill_script::run(provider, place, ask).await?.pop(),
+        } => Box::pin(kill_batch::kill(provider, place, marker, *oldest)).await,
+        _ => Box::pin(kill_script::run(provider, place, ask)).await?.pop(),
     }
 }
 
