@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use futures::StreamExt;
 use futures::future::join_all;
 use gym_sandbox::docker::{DockerConfig, ExecPathPolicy};
-use gym_sandbox::{AsyncSandbox, ExecOptions, ExecTimeout, SandboxHandle, SandboxProvider};
+use gym_sandbox::{AsyncSandbox, ExecOptions, ExecTimeout, SandboxHandle, SandboxProvider, SandboxPtySpec};
 
 use common::{DockerTest, docker, docker_with, long_tests_are_wanted};
 
@@ -109,6 +109,59 @@ async fn echo(test: &DockerTest, handle: &SandboxHandle, number: usize) {
     assert!(result.is_success(), "{number}: {result:?}");
     assert_eq!(result.stdout(), Some(format!("{number}\n")));
     assert_eq!(result.stderr(), Some(format!("e{number}\n")));
+}
+
+/// Opens terminals, uses them and drops them without a close.
+async fn dropped_terminals(test: &DockerTest, handle: &SandboxHandle, number: usize) {
+    let pty = test.provider.as_pty().unwrap();
+    let sessions = (0..number).map(|_| async {
+        let spec = SandboxPtySpec::new("echo ready; sleep 93572 & exec cat");
+        let session = pty.create_pty(handle, &spec).await.unwrap();
+        let mut seen = Vec::new();
+        while !seen.ends_with(b"ready\r\n") {
+            seen.extend_from_slice(&session.read().await.unwrap());
+        }
+        session.write(b"used\n").await.unwrap();
+        while !seen.ends_with(b"used\r\nused\r\n") {
+            seen.extend_from_slice(&session.read().await.unwrap());
+        }
+        session
+    });
+    // All are open at once.
+    drop(join_all(sessions).await);
+}
+
+#[test]
+fn b26_dropped_terminals_leave_neither_descriptors_nor_processes() {
+    for config in both_ways() {
+        drop_terminals(config);
+    }
+}
+
+fn drop_terminals(config: DockerConfig) {
+    alone(async {
+        let Some(test) = docker_with(config).await else {
+            return;
+        };
+        let (handle, base) = used_sandbox(&test).await;
+        let rounds = if long_tests_are_wanted() { 4 } else { 2 };
+        for _ in 0..rounds {
+            dropped_terminals(&test, &handle, 50).await;
+            // What was dropped is ended before this returns.
+            test.provider.aclose().await.unwrap();
+            // A pattern that does not match this command's own line.
+            let look = "grep -l '9357[2]' /proc/[0-9]*/cmdline 2>/dev/null; true";
+            let left = test.provider.exec(&handle, ExecOptions::new(look)).await.unwrap();
+            assert_eq!(
+                left.stdout().as_deref(),
+                Some(""),
+                "processes of dropped terminals live on"
+            );
+            back_to(base).await;
+        }
+        test.provider.close(&handle).await.unwrap();
+        test.provider.aclose().await.unwrap();
+    });
 }
 
 #[test]

@@ -113,6 +113,7 @@ struct Shared {
     fleet: agent::Fleet,
     facts: archive::FactsCache,
     terminals: pty::OpenSessions,
+    kills: exec::Kills,
     pulls: image::Pulls,
     keeper: OnceLock<Arc<Keeper>>,
     /// The sweep at connect is begun.
@@ -166,6 +167,7 @@ impl DockerProvider {
                 fleet: agent::Fleet::default(),
                 facts: archive::FactsCache::default(),
                 terminals: pty::OpenSessions::default(),
+                kills: exec::Kills::default(),
                 pulls: image::Pulls::default(),
                 keeper: OnceLock::new(),
                 swept: OnceLock::new(),

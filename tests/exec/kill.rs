@@ -200,3 +200,31 @@ async fn d03_an_image_without_a_shell_says_that_the_end_is_not_known() {
     );
     started.close().await;
 }
+
+/// Kills that are wanted at the same moment are done by one run, and each command is told its own.
+#[tokio::test]
+async fn d03_many_that_time_out_at_once_are_told_apart() {
+    let Some(started) = start(SandboxSpec::new(common::BUSYBOX)).await else {
+        return;
+    };
+    let lines = (0..12).map(|number| match number {
+        // One has cleared its mark, and is found all the same.
+        0 => "exec env -i sleep 992".to_owned(),
+        number => format!("for i in $(seq {number}); do sleep 991 & done; exec sleep 990"),
+    });
+    let results = lines.map(|line| {
+        let options = ExecOptions::new(line).with_timeout(Duration::from_secs(4));
+        started.exec(options)
+    });
+    for (number, result) in futures::future::join_all(results).await.iter().enumerate() {
+        assert_eq!(result.error_type, Some(ExecErrorType::Timeout), "{result:?}");
+        let expected = u32::try_from(number + 1).unwrap();
+        assert_eq!(
+            (result.killed, result.survivors),
+            (Some(expected), Some(0)),
+            "{number}: {result:?}"
+        );
+    }
+    assert_eq!(started.until(PROCESSES, "").await, "");
+    started.close().await;
+}

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use gym_sandbox::docker::DockerProvider;
 use gym_sandbox::{ErrorKind, SandboxProvider, SandboxPtySpec};
 
 use crate::{Subject, on_both_paths, to_end, until, within};
@@ -13,6 +14,7 @@ on_both_paths!(
     z5_close_ends_the_whole_tree_and_wakes_readers,
     z6_nothing_is_taken_after_the_end,
     b36_a_dropped_session_is_killed,
+    b36_a_session_dropped_with_its_runtime_is_killed,
     z11_what_can_not_be_started_ends_with_126_or_127,
     z12_the_provider_closes_what_is_open,
     z14_what_the_spec_asks_for_is_there,
@@ -118,6 +120,34 @@ async fn b36_a_dropped_session_is_killed(subject: &Subject) {
     assert!(subject.processes_with("4343").await >= 2);
     drop(half);
     subject.until_gone("4343").await;
+}
+
+async fn b36_a_session_dropped_with_its_runtime_is_killed(subject: &Subject) {
+    let mut config = crate::common::config();
+    config.exec.exec_path = subject.path;
+    let id = subject.sandbox.sandbox_id().unwrap();
+    let other = tokio::task::spawn_blocking(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let provider = DockerProvider::connect(config).await.unwrap();
+            let handle = provider.attach(id.as_str()).await.unwrap();
+            let spec = SandboxPtySpec::new("echo ready; sleep 4646");
+            let session = provider
+                .as_pty()
+                .unwrap()
+                .create_pty(&handle, &spec)
+                .await
+                .unwrap();
+            assert_eq!(session.read().await.unwrap(), "ready\r\n");
+            // Nothing of this runtime runs after this.
+            drop(session);
+        });
+    });
+    within(other).await.unwrap();
+    subject.until_gone("4646").await;
 }
 
 async fn z11_what_can_not_be_started_ends_with_126_or_127(subject: &Subject) {

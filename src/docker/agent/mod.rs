@@ -24,6 +24,7 @@ mod socket;
 #[cfg_attr(not(test), allow(dead_code, reason = "the sweep will call it"))]
 mod stale;
 mod terminal;
+mod terminal_close;
 mod terminal_pump;
 mod terminal_session;
 

@@ -1,6 +1,7 @@
 //! Sessions of the agent: they live in the sandbox, and are joined from anywhere (contract D25, Z8).
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use gym_sandbox_agent::protocol::{
     AttachRequest, ClientMessage, ExecRequest, INPUT_WINDOW_BYTES, SessionRequest,
@@ -18,6 +19,7 @@ use super::ending;
 use super::link::Lost;
 use super::mailbox::{Mailbox, WINDOW_BYTES};
 use super::resident::Route;
+use super::terminal_close::{Closing, Home};
 use super::terminal_pump::{ANSWER, Line, NotJoined, Pump};
 use super::terminal_session::AgentPty;
 
@@ -33,12 +35,12 @@ impl DockerProvider {
         spec: &SandboxPtySpec,
         argv: &[String],
     ) -> Result<Option<Arc<dyn PtySession>>> {
-        let link = match raw.agent.route(self, &raw.container_id).await {
-            Route::Agent(link) => link,
+        let connection = match raw.agent.route(self, &raw.container_id).await {
+            Route::Agent(connection) => connection,
             Route::Engine => return Ok(None),
             Route::Ended(result) => return Err(unusable(id, &result)),
         };
-        let Some(user) = user_for(&link, spec.user.as_ref()) else {
+        let Some(user) = user_for(&connection, spec.user.as_ref()) else {
             return Ok(None);
         };
         let name = uuid::Uuid::new_v4().simple().to_string();
@@ -69,47 +71,41 @@ impl DockerProvider {
             exec,
         };
         let lost = |why: &str| pty_error(id, format!("the session could not be started: {why}"));
-        let opened = link
+        let opened = connection
             .open_with(&ClientMessage::OpenSession(Box::new(request)), INPUT_WINDOW_BYTES)
             .await
             .map_err(|Lost(why)| lost(&why))?;
-        let mut opening = Opening {
-            line: Line {
-                link,
-                channel: opened.channel,
-                mailbox: opened.mailbox,
-            },
-            is_armed: true,
+        let line = Line {
+            link: connection,
+            channel: opened.channel,
+            mailbox: opened.mailbox,
         };
-        let started = tokio::time::timeout(ANSWER, until_started(&opening.line.mailbox)).await;
+        // What is given up from here on is closed (contract Z11).
+        let closing = Closing::new(self.home(raw), name.clone(), line.clone());
+        let started = tokio::time::timeout(ANSWER, until_started(&line.mailbox)).await;
         match started {
             Ok(Ok(())) => {}
             Ok(Err(NotStarted::Failed(result))) => {
-                opening.is_armed = false;
-                opening.line.link.forget(opening.line.channel);
+                closing.disarm();
+                line.link.forget(line.channel);
                 let message = result.message.unwrap_or_default();
                 let core = Core::ended(id, &name, spec.mode, &message, result.return_code);
                 return Ok(Some(Arc::new(AgentPty {
                     core,
-                    line: watch::Sender::new(opening.line.clone()).subscribe(),
+                    line: watch::Sender::new(line).subscribe(),
+                    home: self.home(raw),
                     is_creator: false,
                     replay_offset: 0,
                     writing: tokio::sync::Mutex::default(),
+                    is_let_go: AtomicBool::new(true),
                 })));
             }
             Ok(Err(NotStarted::Lost(why))) => return Err(lost(&why)),
             Err(_) => return Err(lost("the agent does not answer")),
         }
-        opening.is_armed = false;
+        closing.disarm();
         let (core, taps) = Core::new(id, &name, spec.mode);
-        Ok(Some(self.joined(
-            raw,
-            core,
-            taps,
-            opening.line.clone(),
-            true,
-            [0, 0],
-        )))
+        Ok(Some(self.joined(raw, core, taps, line, true, [0, 0])))
     }
 
     /// Joins a session of the agent.
@@ -177,6 +173,14 @@ impl DockerProvider {
         Err(pty_error(id, format!("the session could not be joined: {lost}")))
     }
 
+    fn home(&self, raw: &DockerRaw) -> Home {
+        Home {
+            provider: self.clone(),
+            container_id: raw.container_id.clone(),
+            resident: Arc::clone(&raw.agent),
+        }
+    }
+
     fn joined(
         &self,
         raw: &DockerRaw,
@@ -190,15 +194,15 @@ impl DockerProvider {
         let session = AgentPty {
             core: Arc::clone(&core),
             line: line.subscribe(),
+            home: self.home(raw),
             is_creator,
             replay_offset: offsets[0],
             writing: tokio::sync::Mutex::default(),
+            is_let_go: AtomicBool::new(false),
         };
         let pump = Pump {
             core,
-            provider: self.clone(),
-            container_id: raw.container_id.clone(),
-            resident: Arc::clone(&raw.agent),
+            home: self.home(raw),
             line,
             offsets,
             barren: 0,
@@ -226,21 +230,6 @@ async fn until_started(mailbox: &Mailbox) -> std::result::Result<(), NotStarted>
             return Err(NotStarted::Lost(why));
         }
         mailbox.changed().await;
-    }
-}
-
-/// Closes a session whose start was given up (contract Z11).
-struct Opening {
-    line: Line,
-    is_armed: bool,
-}
-
-impl Drop for Opening {
-    fn drop(&mut self) {
-        if self.is_armed {
-            self.line.push(&ClientMessage::CloseSession(0));
-            self.line.link.forget(self.line.channel);
-        }
     }
 }
 

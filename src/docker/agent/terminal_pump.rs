@@ -7,11 +7,11 @@ use bytes::Bytes;
 use gym_sandbox_agent::protocol::{AttachRequest, ClientMessage, Exit, Stream};
 use tokio::sync::{mpsc, watch};
 
-use super::super::DockerProvider;
 use super::super::pty::core::{Core, Over, Taps};
 use super::link::{Link, Lost};
 use super::mailbox::{Mailbox, StreamState, WINDOW_BYTES};
-use super::resident::{Resident, Route};
+use super::resident::Route;
+use super::terminal_close::Home;
 
 /// How often a lost connection is made again without anything coming over it (contract Z13).
 const BARREN: u32 = 3;
@@ -76,9 +76,7 @@ impl Line {
 /// The task that reads a session.
 pub(super) struct Pump {
     pub(super) core: Arc<Core>,
-    pub(super) provider: DockerProvider,
-    pub(super) container_id: String,
-    pub(super) resident: Arc<Resident>,
+    pub(super) home: Home,
     pub(super) line: watch::Sender<Line>,
     /// The numbers of the next bytes of both streams.
     pub(super) offsets: [u64; 2],
@@ -150,7 +148,12 @@ impl Pump {
         let mut why = Arc::clone(why);
         while self.barren < BARREN {
             self.barren += 1;
-            let connection = match self.resident.route(&self.provider, &self.container_id).await {
+            let connection = match self
+                .home
+                .resident
+                .route(&self.home.provider, &self.home.container_id)
+                .await
+            {
                 Route::Agent(link) => link,
                 Route::Engine => return Err(why),
                 Route::Ended(result) => {

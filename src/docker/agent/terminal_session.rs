@@ -2,13 +2,12 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use gym_sandbox_agent::protocol::{AgentMessage, ClientMessage, MAX_PAYLOAD_BYTES, SignalTarget};
 use tokio::sync::watch;
-use tokio::time::Instant;
 
 use crate::error::{Operation, Result};
 use crate::provider::PtySession;
@@ -18,10 +17,8 @@ use super::super::pty::core::{Core, Over};
 use super::super::pty::{no_input_end, no_size};
 use super::link::Link;
 use super::mailbox::Mailbox;
+use super::terminal_close::{Closing, Home};
 use super::terminal_pump::{ANSWER, Line};
-
-/// How long the agent may take to kill what is closed.
-const KILL: Duration = Duration::from_secs(10);
 
 /// The signals that programs are sent by name; the numbers are those of Linux on x86-64, ARM and RISC-V.
 const SIGNALS: [(&str, u8); 19] = [
@@ -49,11 +46,14 @@ const SIGNALS: [(&str, u8); 19] = [
 pub(super) struct AgentPty {
     pub(super) core: Arc<Core>,
     pub(super) line: watch::Receiver<Line>,
+    pub(super) home: Home,
     /// Made here, so that closing it ends its program.
     pub(super) is_creator: bool,
     pub(super) replay_offset: u64,
     /// One write at a time: credit is waited for by one.
     pub(super) writing: tokio::sync::Mutex<()>,
+    /// It is being ended, or was left to live on.
+    pub(super) is_let_go: AtomicBool,
 }
 
 /// Gives credit back that was taken for bytes that were not sent.
@@ -117,13 +117,25 @@ impl AgentPty {
         let _silent = tokio::time::timeout(ANSWER, link.ping()).await.is_err();
     }
 
-    /// Tells the agent that nothing more is wanted here.
-    fn let_go(&self, kill_ms: u32) {
-        if self.is_creator {
-            self.push(&ClientMessage::CloseSession(kill_ms));
-        } else {
-            self.push(&ClientMessage::Detach);
+    /// What is to be done for the end of the session, if it is to be ended by now: it was not over yet, or it was lost,
+    /// and may live on where it cannot be reached.
+    fn closing(&self) -> Option<Closing> {
+        let was_live = self.core.end(Over::Closed);
+        if !self.is_creator || !(was_live || matches!(self.core.over(), Some(Over::Lost(_)))) {
+            if was_live {
+                self.push(&ClientMessage::Detach);
+            }
+            return None;
         }
+        if self.is_let_go.swap(true, Ordering::Relaxed) {
+            return None;
+        }
+        let line = self.line.borrow().clone();
+        Some(Closing::new(
+            self.home.clone(),
+            self.core.session_id.clone(),
+            line,
+        ))
     }
 }
 
@@ -198,25 +210,13 @@ impl PtySession for AgentPty {
     }
 
     async fn close(&self) -> Result<()> {
-        if !self.core.end(Over::Closed) {
-            return Ok(());
-        }
-        let line = self.line.borrow().clone();
-        self.let_go(u32::try_from(KILL.as_millis()).unwrap_or(u32::MAX));
-        if !self.is_creator {
+        let was_over = self.core.over().is_some();
+        if let Some(closing) = self.closing() {
+            closing.run().await;
+        } else if !was_over {
+            let line = self.line.borrow().clone();
             Self::settle(&line.link).await;
-            return Ok(());
         }
-        let until = Instant::now() + KILL + ANSWER;
-        // The task that reads the session may take the note of a change in its last turn: looked at now and then.
-        while Instant::now() < until {
-            let news = line.mailbox.news();
-            if news.killed.is_some() || news.lost.is_some() || news.start_failed.is_some() {
-                break;
-            }
-            let _quiet = tokio::time::timeout(Duration::from_millis(20), line.mailbox.changed()).await;
-        }
-        line.link.forget(line.channel);
         Ok(())
     }
 
@@ -233,8 +233,9 @@ impl PtySession for AgentPty {
 
 impl Drop for AgentPty {
     fn drop(&mut self) {
-        if self.core.end(Over::Closed) {
-            self.let_go(0);
+        // A closing that is dropped goes on in the background.
+        drop(self.closing());
+        if !self.is_creator {
             let line = self.line.borrow();
             line.link.forget(line.channel);
         }

@@ -1,5 +1,8 @@
 //! What is killed when a command's future is dropped, and by whom.
 
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
 use tokio::time::Instant;
 
 use crate::spec::User;
@@ -61,6 +64,24 @@ impl KillGuard {
         self.armed = true;
     }
 
+    /// Has what there is to kill killed in the background. Once this has returned, who waits for the background waits for
+    /// that, too.
+    pub(in crate::docker) fn fire(&mut self) {
+        if std::mem::take(&mut self.armed) && self.provider.shared.kills.abandoned.add(self.target.clone()) {
+            let mut job = Job {
+                provider: self.provider.clone(),
+                container_id: self.target.container_id.clone(),
+                has_begun: false,
+            };
+            self.provider
+                .reaper()
+                .submit("kill cancelled commands", async move {
+                    let targets = job.begin();
+                    kill::kill_abandoned(&job.provider, targets).await;
+                });
+        }
+    }
+
     /// Nothing is left to kill.
     pub(in crate::docker) fn disarm(&mut self) {
         self.armed = false;
@@ -69,14 +90,49 @@ impl KillGuard {
 
 impl Drop for KillGuard {
     fn drop(&mut self) {
-        if self.armed {
-            let provider = self.provider.clone();
-            let target = self.target.clone();
-            self.provider
-                .reaper()
-                .submit("kill a cancelled command", async move {
-                    kill::kill_abandoned(&provider, &target).await;
-                });
+        self.fire();
+    }
+}
+
+/// Commands whose futures were dropped and that no job has begun to kill, by their containers.
+#[derive(Debug, Default)]
+pub(super) struct Abandoned(Mutex<HashMap<String, Vec<KillTarget>>>);
+
+impl Abandoned {
+    /// Says whether it is the first of its container: then it takes a job.
+    fn add(&self, target: KillTarget) -> bool {
+        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let targets = waiting.entry(target.container_id.clone()).or_default();
+        targets.push(target);
+        targets.len() == 1
+    }
+
+    fn take(&self, container_id: &str) -> Vec<KillTarget> {
+        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.remove(container_id).unwrap_or_default()
+    }
+}
+
+/// The job for the dropped commands of one container.
+struct Job {
+    provider: DockerProvider,
+    container_id: String,
+    has_begun: bool,
+}
+
+impl Job {
+    /// Those that were dropped until now; who comes later makes a new job.
+    fn begin(&mut self) -> Vec<KillTarget> {
+        self.has_begun = true;
+        self.provider.shared.kills.abandoned.take(&self.container_id)
+    }
+}
+
+impl Drop for Job {
+    /// A job that nobody takes leaves what it was for to the sweep, and its place to the next one.
+    fn drop(&mut self) {
+        if !self.has_begun {
+            self.begin();
         }
     }
 }

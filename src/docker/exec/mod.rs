@@ -4,6 +4,8 @@ mod classify;
 mod drive;
 mod guard;
 mod kill;
+mod kill_batch;
+mod kill_script;
 pub(super) mod output;
 mod session;
 mod start;
@@ -35,6 +37,7 @@ pub(super) use crate::provider::signal_name;
 pub(super) use drive::{ExitLook, exit_of, look_for_exit};
 pub(super) use guard::{KillGuard, KillTarget};
 pub(super) use kill::signal_group;
+pub(super) use kill_batch::Kills;
 pub(super) use start::{ExecCall, Input, Output, Refusal, start};
 
 /// The variable that marks the processes of one command; the only difference between the environment of a command and

@@ -44,7 +44,7 @@ pub(super) struct EnginePty {
 struct Running {
     exec_id: String,
     input: tokio::sync::Mutex<Option<Input>>,
-    /// Kills the program's tree when the last of session and task is dropped.
+    /// Kills the program's tree when the session is dropped.
     guard: Arc<Mutex<KillGuard>>,
     task: AbortHandle,
     /// Resizes go to the engine one after the other, so that the last one asked for is the last one done.
@@ -370,6 +370,12 @@ impl Drop for EnginePty {
     fn drop(&mut self) {
         self.core.end(Over::Closed);
         if let Some(running) = &self.running {
+            // The task is dropped some time after this, and `aclose` may not wait for it.
+            running
+                .guard
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .fire();
             running.task.abort();
         }
     }

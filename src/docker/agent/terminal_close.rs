@@ -1,0 +1,145 @@
+//! Ending a session that was made here. The agent keeps sessions whose connection is lost, so that it is also done over
+//! another connection, and where nobody waits for it, in the background (contract Z5, Z11, Z12).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gym_sandbox_agent::protocol::{AttachRequest, ClientMessage};
+use tokio::time::Instant;
+
+use super::super::DockerProvider;
+use super::resident::{Resident, Route};
+use super::terminal_pump::{ANSWER, Line, NotJoined};
+
+/// How long the agent may take to kill what is closed.
+const KILL_MS: u32 = 10_000;
+
+/// The pauses before another connection is made for a lost one: the agent has to notice the loss, too.
+const PAUSES: [Duration; 3] = [
+    Duration::from_millis(50),
+    Duration::from_millis(500),
+    Duration::from_secs(2),
+];
+
+const EBUSY: i32 = 16;
+
+/// Where a session lives.
+#[derive(Clone)]
+pub(super) struct Home {
+    pub(super) provider: DockerProvider,
+    pub(super) container_id: String,
+    pub(super) resident: Arc<Resident>,
+}
+
+/// A session that is to be ended. Dropped before it has been, the rest is done in the background.
+pub(super) struct Closing {
+    home: Home,
+    name: String,
+    line: Line,
+    is_told: bool,
+    is_armed: bool,
+}
+
+impl Closing {
+    pub(super) fn new(home: Home, name: String, line: Line) -> Self {
+        Self {
+            home,
+            name,
+            line,
+            is_told: false,
+            is_armed: true,
+        }
+    }
+
+    /// The session lives on.
+    pub(super) fn disarm(mut self) {
+        self.is_armed = false;
+    }
+
+    /// Ends the session, and waits until the agent has killed what it ran.
+    pub(super) async fn run(mut self) {
+        self.tell();
+        finish(&self.home, &self.name, self.line.clone()).await;
+        self.is_armed = false;
+    }
+
+    fn tell(&mut self) {
+        if !self.is_told {
+            self.line.push(&ClientMessage::CloseSession(KILL_MS));
+            self.is_told = true;
+        }
+    }
+}
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        if !self.is_armed {
+            return;
+        }
+        self.tell();
+        let (home, name, line) = (self.home.clone(), self.name.clone(), self.line.clone());
+        let reaper = self.home.provider.reaper().clone();
+        reaper.submit("close a dropped terminal", async move {
+            finish(&home, &name, line).await;
+        });
+    }
+}
+
+/// Waits for the end of a session that the agent was told to close, and tells it again when that was lost.
+async fn finish(home: &Home, name: &str, line: Line) {
+    let mut line = Some(line);
+    for pause in PAUSES {
+        if let Some(line) = line.take()
+            && !is_lost(&line).await
+        {
+            return;
+        }
+        tokio::time::sleep(pause).await;
+        let connection = match home.resident.route(&home.provider, &home.container_id).await {
+            Route::Agent(connection) => connection,
+            // The sandbox does not run, and the session with it.
+            Route::Engine | Route::Ended(_) => return,
+        };
+        let request = AttachRequest {
+            name: name.as_bytes().to_vec(),
+            // Who has taken it over meanwhile keeps it.
+            takeover: false,
+            stdout_since: u64::MAX,
+            stderr_since: u64::MAX,
+            stdout_credit: 0,
+            stderr_credit: 0,
+        };
+        match Line::attach(connection, request).await {
+            Ok(joined) => {
+                joined.push(&ClientMessage::CloseSession(KILL_MS));
+                line = Some(joined);
+            }
+            Err(NotJoined::Refused(EBUSY) | NotJoined::Lost(_)) => {}
+            Err(NotJoined::Refused(_)) => return,
+        }
+    }
+    if let Some(line) = line
+        && !is_lost(&line).await
+    {
+        return;
+    }
+    tracing::warn!(session = name, "a closed terminal session may live on");
+}
+
+/// Waits until the agent has killed what it was told to close. Says whether the connection was lost before.
+async fn is_lost(line: &Line) -> bool {
+    let until = Instant::now() + Duration::from_millis(KILL_MS.into()) + ANSWER;
+    // The task that reads the session may take the note of a change in its last turn: looked at now and then.
+    let is_lost = loop {
+        let news = line.mailbox.news();
+        if news.killed.is_some() || news.start_failed.is_some() || news.evicted || Instant::now() >= until {
+            break false;
+        }
+        if news.lost.is_some() {
+            break true;
+        }
+        let _quiet = tokio::time::timeout(Duration::from_millis(20), line.mailbox.changed()).await;
+    };
+    line.link.forget(line.channel);
+    is_lost
+}
