@@ -14,6 +14,7 @@ mod logs;
 mod pause;
 mod requirements;
 mod services;
+mod shared_storage;
 
 use std::time::{Duration, Instant};
 

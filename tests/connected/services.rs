@@ -110,3 +110,79 @@ async fn l16_a_service_and_its_children_outlive_the_process_tree_of_a_killed_com
     assert_eq!(processes.stdout().as_deref(), Some("1\n"));
     sandbox.stop().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn l16_what_a_service_prints_is_kept_only_in_part() {
+    for config in both_paths() {
+        let Some(test) = docker_with(config).await else {
+            return;
+        };
+        for image in [crate::common::BUSYBOX, DEBIAN] {
+            let sandbox = AsyncSandbox::new(test.provider.clone()).with_spec(SandboxSpec::new(image));
+            sandbox.start().await.unwrap();
+            let line = "echo first; head -c 64000000 /dev/zero | tr '\\000' x; echo; echo last; sleep 1000";
+            sandbox
+                .start_service(ServiceSpec::new("loud", line))
+                .await
+                .unwrap();
+            until("it has printed", async || {
+                sandbox
+                    .service_logs("loud")
+                    .await
+                    .unwrap()
+                    .text()
+                    .ends_with("x\nlast\n")
+            })
+            .await;
+            let log = sandbox.service_logs("loud").await.unwrap();
+            assert_eq!(log.total_bytes(), 64_000_000 + 12, "{image}");
+            assert!(
+                log.is_truncated() && log.head().starts_with(b"first\nxxx"),
+                "{image}"
+            );
+            assert_eq!(
+                (log.head().len(), log.tail().len()),
+                (8 << 20, 8 << 20),
+                "{image}"
+            );
+            let kept = "du -sk /tmp/.gym-sandbox-services/loud | cut -f1";
+            let kept: u64 = sandbox
+                .exec(kept)
+                .await
+                .unwrap()
+                .stdout()
+                .unwrap()
+                .trim()
+                .parse()
+                .unwrap();
+            assert!(kept <= 27 << 10, "{image}: {kept} KiB are kept");
+            // The next one of its name begins anew, whatever the one before has left running.
+            let grace = Duration::from_secs(20);
+            sandbox.stop_service("loud", grace).await.unwrap();
+            let leaves = "{ while :; do echo old; sleep 0.1; done; } & exit 3";
+            sandbox
+                .start_service(ServiceSpec::new("loud", leaves))
+                .await
+                .unwrap();
+            until("it has ended", async || {
+                sandbox.service_status("loud").await.unwrap() == Some(ServiceStatus::Exited { code: Some(3) })
+            })
+            .await;
+            sandbox
+                .start_service(ServiceSpec::new("loud", "echo new; sleep 1000"))
+                .await
+                .unwrap();
+            until("it has begun", async || {
+                sandbox.service_logs("loud").await.unwrap().text().contains("new")
+            })
+            .await;
+            let stopped = sandbox.stop_service("loud", grace).await.unwrap();
+            assert_eq!(
+                stopped,
+                Some(ServiceStatus::Exited { code: Some(143) }),
+                "{image}"
+            );
+            sandbox.stop().await.unwrap();
+        }
+    }
+}
