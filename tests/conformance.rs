@@ -161,7 +161,9 @@ fn main() -> ExitCode {
     trials.push(unbroken_trial());
     let listed_only = arguments.list;
     let conclusion = libtest_mimic::run(&arguments, trials);
-    if listed_only || !nothing_is_left() || conclusion.has_failed() {
+    let nothing_is_left = listed_only || nothing_is_left();
+    let _not_made = std::fs::remove_dir(shared_folder());
+    if listed_only || !nothing_is_left || conclusion.has_failed() {
         return if listed_only {
             ExitCode::SUCCESS
         } else {
@@ -174,6 +176,12 @@ fn main() -> ExitCode {
 fn runtime() -> &'static Runtime {
     static RUNTIME: OnceLock<Runtime> = OnceLock::new();
     RUNTIME.get_or_init(|| Runtime::new().expect("a runtime can be made"))
+}
+
+/// A folder of this machine, where the engine is, too: storage that sandboxes share.
+fn shared_folder() -> &'static std::path::Path {
+    static FOLDER: OnceLock<std::path::PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| tempfile::tempdir().expect("a folder can be made").keep())
 }
 
 /// The providers of this process, one for each way to run commands, reached once.
@@ -189,6 +197,7 @@ fn docker(path: ExecPathPolicy) -> Result<Arc<DockerProvider>, String> {
         .get_or_init(|| {
             let mut config = DockerConfig::default();
             config.exec.exec_path = path;
+            config.shared_storage.host_path = shared_folder().to_str().map(str::to_owned);
             config
                 .default_metadata
                 .insert(common::TEST_LABEL.to_owned(), common::run_label().to_owned());

@@ -11,6 +11,7 @@ mod connect;
 mod egress;
 mod endpoint;
 mod logs;
+mod networks;
 mod pause;
 mod requirements;
 mod services;
