@@ -78,11 +78,13 @@ const BUSYBOX: Subject = Subject {
 const AGENT: Subject = Subject {
     name: "docker-agent",
     backend: Backend::Docker(ExecPathPolicy::Agent),
+    exemptions: &[("shared_storage", NO_AGENT)],
     ..BUSYBOX
 };
 const AGENT_DEBIAN: Subject = Subject {
     name: "docker-agent-debian",
     backend: Backend::Docker(ExecPathPolicy::Agent),
+    exemptions: &[("shared_storage", NO_AGENT)],
     ..DEBIAN
 };
 const DEBIAN: Subject = Subject {
@@ -142,6 +144,8 @@ const MEMORY: Subject = Subject {
 
 const NOTHING_RUNS: &str =
     "the provider in memory runs nothing: the test answers commands, and the case looks with one";
+const NO_AGENT: &str =
+    "a sandbox that sees the engine's machine has no resident agent, and here none is made without one";
 const NO_MAIN_PROCESS: &str = "a sandbox of this provider has no main process";
 const NO_LIMITS: &str = "processes of this machine have no limits: the local provider warns instead (O2)";
 

@@ -63,7 +63,7 @@ pub trait ServicesProvider: SandboxProvider {
     async fn service_status(&self, handle: &SandboxHandle, name: &str) -> Result<Option<ServiceStatus>>;
 
     /// Gives what a service printed, standard output and standard error together: the first and the last 8 MiB.
-    /// No more than that is kept in the sandbox, up to 27 MiB.
+    /// No more than that is kept in the sandbox, up to 30 MiB.
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`] for one that was never started; [`ErrorKind::Sandbox`].

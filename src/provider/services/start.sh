@@ -10,7 +10,8 @@ if [ ! -f "$d/exit" ] && IFS=' ' read -r pid began 2>/dev/null <"$d/pid"; then
   now=$(set -- $rest; shift 19 2>/dev/null && echo "$1")
   case $rest in '' | Z* | X*) ;; *) [ "$now" = "$began" ] && exit 121 ;; esac
 fi
-rm -f "$d/pid" "$d/exit" "$d/log.1" "$d/log.2" "$d/lost"
+# A new file: what an earlier service has left running keeps the old one, and notices later.
+rm -f "$d/pid" "$d/exit" "$d/log" "$d/log.1" "$d/log.2" "$d/lost"
 : >"$d/log"
 # What watches the service outlives the signals that end it, to write down its exit code.
 watch='d=$1 most=$2
@@ -34,7 +35,7 @@ keep() {
   part=log
   lost=0
   while :; do
-    said=$(dd bs=65536 count=16 2>&1 >>"$d/$part")
+    said=$(dd bs=4096 count=512 2>&1 >>"$d/$part")
     case "
 $said" in
     *"
