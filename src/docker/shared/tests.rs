@@ -4,7 +4,7 @@ use crate::provider::{Capability, SandboxProvider};
 
 use super::*;
 
-fn provider(settings: Value) -> Result<DockerProvider> {
+fn provider(settings: &Value) -> Result<DockerProvider> {
     let config = DockerConfig::from_settings(json!({ "shared_storage": settings }).as_object().unwrap())?;
     DockerProvider::new(config)
 }
@@ -19,7 +19,7 @@ fn kinds(storage: &SharedStorageConfig, spec: &SandboxSpec) -> Vec<MountSpec> {
 
 #[test]
 fn d11_what_is_no_name_below_the_storage_is_refused_before_anything_is_made() {
-    let provider = provider(json!({"host_path": "/srv/shared"})).unwrap();
+    let provider = provider(&json!({"host_path": "/srv/shared"})).unwrap();
     let share = |source, target| provider.shared_volume_options(source, target, SharedAccess::ReadWrite);
     let long = "x".repeat(256);
     for source in [
@@ -68,7 +68,7 @@ fn d11_what_is_no_name_below_the_storage_is_refused_before_anything_is_made() {
 
 #[test]
 fn a_folder_of_the_host_is_mounted_and_looked_at() {
-    let provider = provider(json!({"host_path": "/srv/shared/"})).unwrap();
+    let provider = provider(&json!({"host_path": "/srv/shared/"})).unwrap();
     let storage = &provider.config().shared_storage;
     let all = provider
         .shared_volume_options(None, "/all", SharedAccess::ReadWrite)
@@ -101,7 +101,7 @@ fn a_folder_of_the_host_is_mounted_and_looked_at() {
 
 #[test]
 fn a_folder_of_a_volume_is_mounted_without_what_the_image_has() {
-    let provider = provider(json!({"volume": "shared"})).unwrap();
+    let provider = provider(&json!({"volume": "shared"})).unwrap();
     let options = provider
         .shared_volume_options(Some("p/data"), "/data", SharedAccess::ReadWrite)
         .unwrap();
@@ -140,7 +140,7 @@ fn without_storage_there_is_no_capability_and_no_option() {
     let spec = SandboxSpec::new("image").with_provider_option("volumes", by_hand);
     let error = mounts(&SharedStorageConfig::default(), &spec).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
-    let there = provider(json!({"volume": "shared"})).unwrap();
+    let there = provider(&json!({"volume": "shared"})).unwrap();
     assert!(capabilities(&there).contains(&Capability::SharedStorage));
 }
 
@@ -158,7 +158,7 @@ fn d10_storage_that_is_none_is_refused() {
         (json!({"host_path": "/srv", "volume": "shared"}), "not both"),
         (json!({"path": "/srv"}), "`path`"),
     ] {
-        let error = provider(settings.clone()).map(drop).unwrap_err();
+        let error = provider(&settings).map(drop).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{settings}");
         assert!(error.to_string().contains(named), "{settings}: {error}");
     }
