@@ -11,13 +11,13 @@ pub(crate) struct Claims {
 
 impl Claims {
     /// It must have been reached.
-    pub(crate) fn reached(&mut self, what: &'static str, answer: Option<String>) {
-        self.tell(what, answer.is_some(), true);
+    pub(crate) fn reached(&mut self, what: &'static str, was_reached: bool) {
+        self.tell(what, was_reached, true);
     }
 
     /// It must not.
-    pub(crate) fn refused(&mut self, what: &'static str, answer: Option<String>) {
-        self.tell(what, answer.is_some(), false);
+    pub(crate) fn refused(&mut self, what: &'static str, was_reached: bool) {
+        self.tell(what, was_reached, false);
     }
 
     fn tell(&mut self, what: &'static str, is: bool, must_be: bool) {
