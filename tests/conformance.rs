@@ -78,11 +78,13 @@ const BUSYBOX: Subject = Subject {
 const AGENT: Subject = Subject {
     name: "docker-agent",
     backend: Backend::Docker(ExecPathPolicy::Agent),
+    exemptions: &[("shared_storage", NO_AGENT)],
     ..BUSYBOX
 };
 const AGENT_DEBIAN: Subject = Subject {
     name: "docker-agent-debian",
     backend: Backend::Docker(ExecPathPolicy::Agent),
+    exemptions: &[("shared_storage", NO_AGENT)],
     ..DEBIAN
 };
 const DEBIAN: Subject = Subject {
@@ -142,6 +144,8 @@ const MEMORY: Subject = Subject {
 
 const NOTHING_RUNS: &str =
     "the provider in memory runs nothing: the test answers commands, and the case looks with one";
+const NO_AGENT: &str =
+    "a sandbox that sees the engine's machine has no resident agent, and here none is made without one";
 const NO_MAIN_PROCESS: &str = "a sandbox of this provider has no main process";
 const NO_LIMITS: &str = "processes of this machine have no limits: the local provider warns instead (O2)";
 
@@ -161,7 +165,9 @@ fn main() -> ExitCode {
     trials.push(unbroken_trial());
     let listed_only = arguments.list;
     let conclusion = libtest_mimic::run(&arguments, trials);
-    if listed_only || !nothing_is_left() || conclusion.has_failed() {
+    let nothing_is_left = listed_only || nothing_is_left();
+    let _not_made = std::fs::remove_dir(shared_folder());
+    if listed_only || !nothing_is_left || conclusion.has_failed() {
         return if listed_only {
             ExitCode::SUCCESS
         } else {
@@ -174,6 +180,12 @@ fn main() -> ExitCode {
 fn runtime() -> &'static Runtime {
     static RUNTIME: OnceLock<Runtime> = OnceLock::new();
     RUNTIME.get_or_init(|| Runtime::new().expect("a runtime can be made"))
+}
+
+/// A folder of this machine, where the engine is, too: storage that sandboxes share.
+fn shared_folder() -> &'static std::path::Path {
+    static FOLDER: OnceLock<std::path::PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| tempfile::tempdir().expect("a folder can be made").keep())
 }
 
 /// The providers of this process, one for each way to run commands, reached once.
@@ -189,6 +201,7 @@ fn docker(path: ExecPathPolicy) -> Result<Arc<DockerProvider>, String> {
         .get_or_init(|| {
             let mut config = DockerConfig::default();
             config.exec.exec_path = path;
+            config.shared_storage.host_path = shared_folder().to_str().map(str::to_owned);
             config
                 .default_metadata
                 .insert(common::TEST_LABEL.to_owned(), common::run_label().to_owned());

@@ -66,6 +66,7 @@ pub mod network;
 pub mod output;
 pub mod pause;
 pub mod services;
+pub mod shared_storage;
 pub mod snapshot;
 pub mod spawn;
 pub mod start_failures;
@@ -101,6 +102,7 @@ pub fn cases() -> Vec<Case> {
         logs::cases(),
         services::cases(),
         network::cases(),
+        shared_storage::cases(),
         forward::cases(),
         inspect::cases(),
         facade::cases(),

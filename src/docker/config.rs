@@ -4,6 +4,7 @@ mod admission;
 mod checks;
 mod durations;
 mod lease;
+mod shared;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,6 +18,7 @@ use crate::spec::{Mapping, PullPolicy, Value};
 pub use admission::AdmissionConfig;
 pub(in crate::docker) use lease::LONGEST_RENEWAL;
 pub use lease::{LeaseConfig, SweepWhen};
+pub use shared::SharedStorageConfig;
 
 use super::agent::ExecPathPolicy;
 use super::image::{PULL_KEYS, PullConfig};
@@ -49,6 +51,8 @@ pub struct DockerConfig {
     pub pull: PullConfig,
     /// How long this process counts as alive for others, and how patient it is with them.
     pub lease: LeaseConfig,
+    /// Storage of which sandboxes get folders. None by default.
+    pub shared_storage: SharedStorageConfig,
     /// Labels put on every sandbox, below those of the spec's metadata.
     pub default_metadata: BTreeMap<String, String>,
 }
@@ -251,7 +255,7 @@ impl Default for LaneConfig {
     }
 }
 
-const SECTIONS: [(&str, &[&str]); 7] = [
+const SECTIONS: [(&str, &[&str]); 8] = [
     (
         "create",
         &[
@@ -297,6 +301,7 @@ const SECTIONS: [(&str, &[&str]); 7] = [
     ("lanes", &["create", "transfer", "pull"]),
     ("pull", &PULL_KEYS),
     ("lease", &LeaseConfig::KEYS),
+    ("shared_storage", &SharedStorageConfig::KEYS),
     (
         "admission",
         &["memory_fraction", "unlimited_counts_mib", "max_wait_s"],

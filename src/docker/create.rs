@@ -144,6 +144,7 @@ impl DockerProvider {
         for join in &request.joins {
             self.join_network(&container.id, join).await?;
         }
+        self.look_at_shared(request).await?;
         plan.provide(self, &container.id, request).await?;
         self.start_container(&container.id, request).await?;
         drop(slot);

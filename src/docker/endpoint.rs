@@ -1,13 +1,22 @@
 //! Where a published port answers (contract N1-N5, bugs B30).
 
+use async_trait::async_trait;
 use bollard::models::PortMap;
 
 use crate::error::{Error, ErrorKind, Operation, Result, SandboxReason};
-use crate::provider::SandboxHandle;
+use crate::provider::{EndpointProvider, SandboxHandle};
 use crate::spec::{SandboxEndpoint, SandboxStatus};
 
 use super::status::{Looked, status_of};
-use super::{DockerProvider, DockerRaw};
+use super::{DockerProvider, DockerRaw, PROVIDER};
+
+#[async_trait]
+impl EndpointProvider for DockerProvider {
+    async fn endpoint(&self, handle: &SandboxHandle, port: u16) -> Result<SandboxEndpoint> {
+        let raw = handle.raw_for::<DockerRaw>(PROVIDER, Operation::Endpoint)?;
+        self.container_endpoint(handle, raw, port).await
+    }
+}
 
 impl DockerProvider {
     /// Asks the engine each time: a port that the engine chooses changes with every start (bugs B31).

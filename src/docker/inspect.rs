@@ -1,12 +1,13 @@
 //! Everything the engine says of one container, in neutral terms (contract D7).
 
+use async_trait::async_trait;
 use bollard::container::LogOutput;
 use bollard::models::{ContainerInspectResponse, HealthStatusEnum, HostConfig};
 use bollard::query_parameters::LogsOptionsBuilder;
 use futures::StreamExt;
 
 use crate::error::{Error, ErrorKind, Operation, Result};
-use crate::provider::SandboxHandle;
+use crate::provider::{InspectProvider, SandboxHandle};
 use crate::spec::{
     CapturedOutput, ExecPath, SandboxDetail, SandboxEndpoint, SandboxHealth, SandboxResources,
 };
@@ -19,6 +20,14 @@ use super::{DockerProvider, DockerRaw, PROVIDER};
 /// How many of the last lines are kept, and how many bytes of them.
 const LAST_LINES: usize = 20;
 const LAST_BYTES: usize = 16 * 1024;
+
+#[async_trait]
+impl InspectProvider for DockerProvider {
+    async fn inspect(&self, handle: &SandboxHandle) -> Result<SandboxDetail> {
+        let raw = handle.raw_for::<DockerRaw>(PROVIDER, Operation::Inspect)?;
+        self.container_detail(handle, raw).await
+    }
+}
 
 impl DockerProvider {
     pub(super) async fn container_detail(

@@ -5,14 +5,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use async_trait::async_trait;
 use bollard::container::LogOutput;
 use bollard::query_parameters::{LogsOptions, LogsOptionsBuilder};
-use futures::StreamExt;
 use futures::stream::{self, BoxStream};
+use futures::{StreamExt, TryStreamExt};
 
 use crate::error::{Error, ErrorKind, Operation, Result, SandboxReason};
 use crate::provider::{LogsProvider, SandboxHandle};
 use crate::spec::{LogLine, LogOptions, SandboxId};
 
 use super::failure::{EngineFailure, QUICK};
+use super::status::Looked;
 use super::{DockerProvider, DockerRaw, PROVIDER};
 
 mod lines;
@@ -27,8 +28,28 @@ impl LogsProvider for DockerProvider {
         options: &LogOptions,
     ) -> Result<BoxStream<'static, Result<LogLine>>> {
         let raw = handle.raw_for::<DockerRaw>(PROVIDER, Operation::Logs)?;
-        let client = self.engine().await?.client.clone();
-        let chunks = client.logs(&raw.container_id, Some(request(options))).boxed();
+        let named = |failure| logs_error(failure).with_sandbox(handle.sandbox_id());
+        let Looked::There(inspected) = self.look(&raw.container_id).await.map_err(named)? else {
+            return Err(named(EngineFailure::Refused {
+                status: 404,
+                text: String::new(),
+            }));
+        };
+        let is_terminal = inspected.config.and_then(|config| config.tty) == Some(true);
+        let engine = self.engine().await?;
+        let chunks = if is_terminal {
+            // The client would keep a line of a terminal until its end, however long it gets; so it is given something
+            // to ask for whose answer it hands on as it comes.
+            let path = format!("/containers/{}/logs?{}", raw.container_id, query(options));
+            let client = engine.client_for_path(&path);
+            let bytes = client.export_container(&raw.container_id);
+            bytes.map_ok(|message| LogOutput::Console { message }).boxed()
+        } else {
+            engine
+                .client
+                .logs(&raw.container_id, Some(request(options)))
+                .boxed()
+        };
         let reading = Reading {
             chunks,
             lines: Lines::new(options.timestamps),
@@ -106,6 +127,22 @@ fn request(options: &LogOptions) -> LogsOptions {
     request.build()
 }
 
+/// The same as a query.
+fn query(options: &LogOptions) -> String {
+    let LogsOptions {
+        follow,
+        stdout,
+        stderr,
+        since,
+        timestamps,
+        tail,
+        ..
+    } = request(options);
+    format!(
+        "follow={follow}&stdout={stdout}&stderr={stderr}&since={since}&timestamps={timestamps}&tail={tail}"
+    )
+}
+
 /// Seconds since the epoch; what lies outside of what the engine takes becomes its nearest end.
 fn seconds(time: SystemTime) -> i32 {
     match time.duration_since(UNIX_EPOCH) {
@@ -161,6 +198,10 @@ mod tests {
         let some = request(&some);
         assert!(some.follow && some.timestamps);
         assert_eq!((some.tail.as_str(), some.since), ("0", 12));
+        assert_eq!(
+            query(&LogOptions::new().with_tail(3)),
+            "follow=false&stdout=true&stderr=true&since=0&timestamps=false&tail=3"
+        );
         assert_eq!(seconds(UNIX_EPOCH - Duration::from_secs(5)), 0);
         assert_eq!(seconds(UNIX_EPOCH + Duration::from_secs(1 << 40)), i32::MAX);
     }

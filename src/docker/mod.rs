@@ -32,6 +32,7 @@ mod pty;
 mod request;
 mod requirements;
 mod services;
+mod shared;
 mod shell;
 mod snapshot;
 mod stats;
@@ -50,14 +51,11 @@ use crate::error::{Operation, Result};
 use crate::provider::{
     ConnectableProvider, ContainersProvider, EndpointProvider, FilesProvider, ImageProvider, InspectProvider,
     ListProvider, LogsProvider, NetworkProvider, PauseProvider, PortForwardingProvider, Reaper,
-    RuntimeRequirementsProvider, SandboxHandle, SandboxProvider, ServicesProvider, SnapshotProvider,
-    SpawnProvider, StatsProvider, SweepProvider,
+    RuntimeRequirementsProvider, SandboxHandle, SandboxProvider, ServicesProvider, SharedStorageProvider,
+    SnapshotProvider, SpawnProvider, StatsProvider, SweepProvider,
 };
 use crate::provider::{PtyAttachProvider, PtyProvider};
-use crate::spec::{
-    ExecOptions, ExecPath, ExecResult, Mapping, SandboxDetail, SandboxEndpoint, SandboxId, SandboxSpec,
-    SandboxStatus,
-};
+use crate::spec::{ExecOptions, ExecPath, ExecResult, Mapping, SandboxId, SandboxSpec, SandboxStatus};
 
 pub use admission::{CreateQueue, QueuedCreate};
 pub use agent::ExecPathPolicy;
@@ -69,7 +67,7 @@ pub use agent::agent_stream_for_fuzzing;
 pub use archive::unpack_for_fuzzing;
 pub use config::{
     AdmissionConfig, CreateConfig, DockerConfig, ExecConfig, LaneConfig, LeaseConfig, OnTimeout, OnWarning,
-    Preset, ProbeConfig, SweepWhen,
+    Preset, ProbeConfig, SharedStorageConfig, SweepWhen,
 };
 pub use doctor::EngineReport;
 pub use image::{ImageReference, PullConfig};
@@ -367,21 +365,12 @@ impl SandboxProvider for DockerProvider {
     fn as_runtime_requirements(&self) -> Option<&dyn RuntimeRequirementsProvider> {
         Some(self)
     }
-}
 
-#[async_trait]
-impl EndpointProvider for DockerProvider {
-    async fn endpoint(&self, handle: &SandboxHandle, port: u16) -> Result<SandboxEndpoint> {
-        let raw = handle.raw_for::<DockerRaw>(PROVIDER, Operation::Endpoint)?;
-        self.container_endpoint(handle, raw, port).await
-    }
-}
-
-#[async_trait]
-impl InspectProvider for DockerProvider {
-    async fn inspect(&self, handle: &SandboxHandle) -> Result<SandboxDetail> {
-        let raw = handle.raw_for::<DockerRaw>(PROVIDER, Operation::Inspect)?;
-        self.container_detail(handle, raw).await
+    fn as_shared_storage(&self) -> Option<&dyn SharedStorageProvider> {
+        self.config()
+            .shared_storage
+            .is_there()
+            .then_some(self as &dyn SharedStorageProvider)
     }
 }
 

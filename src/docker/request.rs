@@ -17,6 +17,7 @@ use super::container::{Mapped, NetworkJoin, map};
 use super::image::ImageReference;
 use super::options::{Effective, LocalBase, effective, lay_over};
 use super::owner::{self, Stamp, kind};
+use super::shared::{self, Looks};
 
 /// A spec that was checked as far as that goes without an engine.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,6 +25,7 @@ pub(super) struct Draft {
     image: ImageReference,
     options: Effective,
     mapped: Mapped,
+    looks: Option<Looks>,
 }
 
 /// Everything the create transaction needs, checked before anything is made.
@@ -34,6 +36,8 @@ pub(super) struct CreateRequest {
     pub(super) body: ContainerCreateBody,
     /// Networks to connect before the start.
     pub(super) joins: Vec<NetworkJoin>,
+    /// Shared folders to look at before the start.
+    pub(super) looks: Option<Looks>,
 }
 
 /// Checks a spec and turns it into a request, without an engine.
@@ -52,7 +56,8 @@ pub(super) fn draft(config: &DockerConfig, spec: &SandboxSpec) -> Result<Draft> 
                 .with_hint("name one with `SandboxSpec::new`"));
         }
     };
-    let container = lay_over(
+    let shared = shared::mounts(&config.shared_storage, spec)?;
+    let mut container = lay_over(
         config,
         options.preset,
         spec,
@@ -65,11 +70,14 @@ pub(super) fn draft(config: &DockerConfig, spec: &SandboxSpec) -> Result<Draft> 
         .effective_policy()
         .check(&container)
         .map_err(|refused| policy_error(Operation::Create, &refused))?;
+    // After the policy, which has no say in what the operator has set aside.
+    container.mounts.extend(shared.mounts);
     let mapped = map(&container, config.create.publish_address()?)?;
     Ok(Draft {
         image,
         options,
         mapped,
+        looks: shared.looks,
     })
 }
 
@@ -83,6 +91,7 @@ impl Draft {
             options: self.options,
             body: creation.body,
             joins: creation.joins,
+            looks: self.looks,
         })
     }
 }

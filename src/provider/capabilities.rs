@@ -53,6 +53,8 @@ pub enum Capability {
     PortForwarding,
     /// [`RuntimeRequirementsProvider`](super::RuntimeRequirementsProvider).
     RuntimeRequirements,
+    /// [`SharedStorageProvider`](super::SharedStorageProvider).
+    SharedStorage,
 }
 
 impl Capability {
@@ -78,6 +80,7 @@ impl Capability {
             Self::Services => "background services",
             Self::PortForwarding => "port forwarding",
             Self::RuntimeRequirements => "runtime requirements",
+            Self::SharedStorage => "shared storage",
         }
     }
 }
@@ -115,6 +118,7 @@ pub fn capabilities(provider: &dyn SandboxProvider) -> CapabilitySet {
         provider
             .as_runtime_requirements()
             .map(|_| Capability::RuntimeRequirements),
+        provider.as_shared_storage().map(|_| Capability::SharedStorage),
     ]
     .into_iter()
     .flatten()

@@ -108,9 +108,10 @@ pub trait ContainersProvider: SandboxProvider {
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) when it is gone.
     async fn container_handle(&self, container: &str, ports: &Ports) -> Result<SandboxHandle>;
 
-    /// Makes a network and gives its id.
+    /// Makes a network and gives its id. There is never a second one of its name.
     ///
     /// # Errors
+    /// [`ErrorKind::Conflict`](crate::ErrorKind::Conflict) when the name is taken;
     /// [`ErrorKind::ResourceExhausted`](crate::ErrorKind::ResourceExhausted) when no addresses are left;
     /// [`ErrorKind::CreateFailed`](crate::ErrorKind::CreateFailed).
     ///
@@ -118,7 +119,7 @@ pub trait ContainersProvider: SandboxProvider {
     /// Dropping the future leaves nothing: what was made is removed in the background.
     async fn create_network(&self, spec: &NetworkSpec) -> Result<String>;
 
-    /// Finds networks by their name; before engine 25 there may be several of one name.
+    /// Finds networks by their name; before engine 25 others may have made several of one name.
     ///
     /// # Errors
     /// As [`stop_container`](Self::stop_container).

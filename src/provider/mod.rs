@@ -22,6 +22,7 @@ mod registry;
 mod requirements;
 mod resolve;
 mod services;
+mod shared_storage;
 mod signal;
 mod streams;
 mod traced;
@@ -55,6 +56,7 @@ pub use requirements::RuntimeRequirementsProvider;
 pub use resolve::{resolve_provider_config, resolve_provider_metadata};
 pub(crate) use services::ByCommands;
 pub use services::ServicesProvider;
+pub use shared_storage::{SharedAccess, SharedStorageProvider};
 pub(crate) use signal::signal_name;
 pub(crate) use streams::{Pending, Sink, deliver, feed};
 pub use traced::Traced;
@@ -251,6 +253,11 @@ pub trait SandboxProvider: fmt::Debug + Send + Sync + 'static {
 
     /// Capabilities and shared memory that sandboxes must be made with, if the provider has that.
     fn as_runtime_requirements(&self) -> Option<&dyn RuntimeRequirementsProvider> {
+        None
+    }
+
+    /// Storage of which sandboxes get folders, if the provider has that.
+    fn as_shared_storage(&self) -> Option<&dyn SharedStorageProvider> {
         None
     }
 }

@@ -6,11 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tracing::{Instrument, Span, debug, field::Empty, info, info_span, warn};
 
-use crate::error::{Error, Operation, Result};
-use crate::spec::{
-    DownloadOptions, DownloadTarget, ExecOptions, ExecResult, FileEntry, FileStat, RemoveMode, SandboxDetail,
-    SandboxEndpoint, SandboxSpec, SandboxStatus, TransferProgress, UploadOptions, UploadSource,
-};
+use crate::error::{Error, Result};
+use crate::spec::{ExecOptions, ExecResult, SandboxDetail, SandboxEndpoint, SandboxSpec, SandboxStatus};
 
 mod containers;
 mod images;
@@ -21,7 +18,7 @@ use super::{
     ConnectableProvider, ContainersProvider, EndpointProvider, ExecSession, FilesProvider, ImageProvider,
     InspectProvider, ListProvider, LogsProvider, NetworkProvider, PauseProvider, PortForwardingProvider,
     PtyAttachProvider, PtyProvider, RuntimeRequirementsProvider, SandboxHandle, SandboxProvider,
-    ServicesProvider, SnapshotProvider, SpawnProvider, StatsProvider, SweepProvider,
+    ServicesProvider, SharedStorageProvider, SnapshotProvider, SpawnProvider, StatsProvider, SweepProvider,
 };
 
 /// A provider that opens a span for each call of another one.
@@ -64,6 +61,7 @@ macro_rules! call_span {
 use call_span;
 
 mod connected;
+mod files;
 mod services;
 
 /// Notes the outcome in the span and hands it on.
@@ -244,6 +242,12 @@ impl SandboxProvider for Traced {
             .as_runtime_requirements()
             .map(|_| self as &dyn RuntimeRequirementsProvider)
     }
+
+    fn as_shared_storage(&self) -> Option<&dyn SharedStorageProvider> {
+        self.inner
+            .as_shared_storage()
+            .map(|_| self as &dyn SharedStorageProvider)
+    }
 }
 
 /// What the capability methods answer when the inner provider has lost the capability since it was asked.
@@ -306,94 +310,5 @@ impl InspectProvider for Traced {
         }
         .instrument(span)
         .await
-    }
-}
-
-#[async_trait]
-#[deny(clippy::missing_trait_methods)]
-impl FilesProvider for Traced {
-    async fn upload(
-        &self,
-        handle: &SandboxHandle,
-        source: UploadSource<'_>,
-        remote: &str,
-        options: &UploadOptions,
-    ) -> Result<TransferProgress> {
-        let span = self.span(handle, call_span!("sandbox.upload"));
-        async {
-            noted(
-                self.files(Operation::Upload)?
-                    .upload(handle, source, remote, options)
-                    .await,
-            )
-        }
-        .instrument(span)
-        .await
-    }
-
-    async fn download(
-        &self,
-        handle: &SandboxHandle,
-        remote: &str,
-        target: DownloadTarget<'_>,
-        options: &DownloadOptions,
-    ) -> Result<TransferProgress> {
-        let span = self.span(handle, call_span!("sandbox.download"));
-        async {
-            noted(
-                self.files(Operation::Download)?
-                    .download(handle, remote, target, options)
-                    .await,
-            )
-        }
-        .instrument(span)
-        .await
-    }
-
-    async fn stat(&self, handle: &SandboxHandle, remote: &str) -> Result<Option<FileStat>> {
-        let span = self.span(handle, call_span!("sandbox.stat"));
-        async { noted(self.files(Operation::Files)?.stat(handle, remote).await) }
-            .instrument(span)
-            .await
-    }
-
-    async fn list(&self, handle: &SandboxHandle, remote: &str) -> Result<Vec<FileEntry>> {
-        let span = self.span(handle, call_span!("sandbox.list"));
-        async { noted(self.files(Operation::Files)?.list(handle, remote).await) }
-            .instrument(span)
-            .await
-    }
-
-    async fn remove(&self, handle: &SandboxHandle, remote: &str, mode: RemoveMode) -> Result<bool> {
-        let span = self.span(handle, call_span!("sandbox.remove"));
-        async { noted(self.files(Operation::Files)?.remove(handle, remote, mode).await) }
-            .instrument(span)
-            .await
-    }
-
-    async fn make_directory(
-        &self,
-        handle: &SandboxHandle,
-        remote: &str,
-        options: &UploadOptions,
-    ) -> Result<()> {
-        let span = self.span(handle, call_span!("sandbox.make_directory"));
-        async {
-            noted(
-                self.files(Operation::Files)?
-                    .make_directory(handle, remote, options)
-                    .await,
-            )
-        }
-        .instrument(span)
-        .await
-    }
-}
-
-impl Traced {
-    fn files(&self, operation: Operation) -> Result<&dyn FilesProvider> {
-        self.inner
-            .as_files()
-            .ok_or_else(|| lost(self, operation, super::Capability::Files))
     }
 }

@@ -61,6 +61,12 @@ impl CapturedOutput {
         self.total_bytes - (self.head.len() + self.tail.len()) as u64
     }
 
+    /// Counts bytes that were printed and are not kept anywhere.
+    pub(crate) fn with_lost(mut self, bytes: u64) -> Self {
+        self.total_bytes = self.total_bytes.saturating_add(bytes);
+        self
+    }
+
     /// The kept bytes as text, what is not UTF-8 replaced, with one marker line at the gap.
     pub fn text(&self) -> String {
         if !self.is_truncated() {

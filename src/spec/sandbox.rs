@@ -147,6 +147,29 @@ impl SandboxSpec {
         self
     }
 
+    /// Adds options that a capability gave, as in
+    /// [`shared_volume_options`](crate::provider::SharedStorageProvider::shared_volume_options). A list is put behind what the
+    /// option holds already; anything else takes its place.
+    pub fn with_added_provider_options(mut self, options: Mapping) -> Self {
+        for (key, value) in options {
+            let value = match (self.provider_options.remove(&key), value) {
+                (Some(Value::Array(mut list)), Value::Array(more)) => {
+                    list.extend(more);
+                    Value::Array(list)
+                }
+                (Some(Value::Null) | None, value) => value,
+                // A single text is a list of one where lists are taken.
+                (Some(one), Value::Array(mut more)) => {
+                    more.insert(0, one);
+                    Value::Array(more)
+                }
+                (Some(_), value) => value,
+            };
+            self.provider_options.insert(key, value);
+        }
+        self
+    }
+
     /// Sets the TCP ports that the sandbox offers.
     ///
     /// # Errors

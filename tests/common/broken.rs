@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use gym_sandbox::provider::{
     ConnectableProvider, ContainersProvider, EndpointProvider, FilesProvider, ImageProvider, InspectProvider,
     ListProvider, LogsProvider, NetworkProvider, PauseProvider, PortForwardingProvider,
-    RuntimeRequirementsProvider, ServicesProvider, SnapshotProvider, SpawnProvider, StatsProvider,
-    SweepProvider,
+    RuntimeRequirementsProvider, ServicesProvider, SharedStorageProvider, SnapshotProvider, SpawnProvider,
+    StatsProvider, SweepProvider,
 };
 use gym_sandbox::provider::{PtyAttachProvider, PtyProvider};
 use gym_sandbox::{
@@ -154,5 +154,9 @@ impl SandboxProvider for Broken {
 
     fn as_runtime_requirements(&self) -> Option<&dyn RuntimeRequirementsProvider> {
         self.inner.as_runtime_requirements()
+    }
+
+    fn as_shared_storage(&self) -> Option<&dyn SharedStorageProvider> {
+        self.inner.as_shared_storage()
     }
 }

@@ -25,6 +25,8 @@ pub(crate) enum Cut {
     AtOutput(&'static str),
     /// The request does not reach the engine; the client is told that this can't be done.
     Refuse,
+    /// The request does not reach the engine; the client gets this status and message.
+    Answer(u16, &'static str),
     /// The engine can't be reached any more, as after [`Proxy::go_down`].
     GoDown,
 }
@@ -170,7 +172,8 @@ async fn serve(mut client: TcpStream, state: &Arc<State>) -> io::Result<()> {
             return Ok(());
         }
         Some(Cut::Hold) => std::future::pending().await,
-        Some(Cut::Refuse) => return refuse(&mut client).await,
+        Some(Cut::Refuse) => return refuse(&mut client, 501, "refused by the test").await,
+        Some(Cut::Answer(status, message)) => return refuse(&mut client, status, message).await,
         _ => {}
     }
     if cut.is_some() {
@@ -212,10 +215,10 @@ async fn serve(mut client: TcpStream, state: &Arc<State>) -> io::Result<()> {
 }
 
 /// Answers as an engine that can't do what is asked, and takes what else the client sends.
-async fn refuse(client: &mut TcpStream) -> io::Result<()> {
-    let body = r#"{"message": "refused by the test"}"#;
+async fn refuse(client: &mut TcpStream, status: u16, message: &str) -> io::Result<()> {
+    let body = format!(r#"{{"message": "{message}"}}"#);
     let head = format!(
-        "HTTP/1.1 501 Not Implemented\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        "HTTP/1.1 {status} Refused\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
         body.len()
     );
     client.write_all(format!("{head}{body}").as_bytes()).await?;

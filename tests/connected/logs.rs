@@ -90,6 +90,37 @@ async fn a_terminal_gives_lines_of_both_streams_as_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_terminal_that_never_ends_its_line_comes_in_bounded_pieces() {
+    let Some(test) = docker().await else { return };
+    let sandbox = foreign(&test, |body| {
+        body.tty = Some(true);
+        body.cmd = Some(program(
+            "printf begin; head -c 1048576 /dev/zero | tr '\\000' x; sleep 1000",
+        ));
+    })
+    .await;
+    let mut lines = sandbox.logs(&LogOptions::new().with_follow()).await.unwrap();
+    let (mut length, mut first) = (0, None);
+    // Less than a piece may wait for more of the line, which never comes.
+    while length < (1 << 20) - MAX_LOG_LINE_BYTES {
+        let line = tokio::time::timeout(LIMIT, lines.next())
+            .await
+            .unwrap()
+            .unwrap()
+            .unwrap();
+        assert_eq!((line.stream, line.is_complete), (LogStream::Terminal, false));
+        assert!(line.bytes.len() <= MAX_LOG_LINE_BYTES);
+        length += line.bytes.len();
+        first.get_or_insert(line);
+    }
+    assert!(first.unwrap().bytes.starts_with(b"beginxxx"));
+    drop(lines);
+    let last = LogOptions::new().with_tail(1).with_timestamps();
+    assert!(read(&sandbox, &last).await[0].timestamp.is_some());
+    sandbox.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_line_of_a_mebibyte_comes_in_bounded_pieces_in_order() {
     let Some(test) = docker().await else { return };
     let line = "head -c 1048576 /dev/zero | tr '\\000' x; echo; echo next; sleep 1000";

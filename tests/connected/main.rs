@@ -11,9 +11,11 @@ mod connect;
 mod egress;
 mod endpoint;
 mod logs;
+mod networks;
 mod pause;
 mod requirements;
 mod services;
+mod shared_storage;
 
 use std::time::{Duration, Instant};
 

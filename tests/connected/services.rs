@@ -110,3 +110,99 @@ async fn l16_a_service_and_its_children_outlive_the_process_tree_of_a_killed_com
     assert_eq!(processes.stdout().as_deref(), Some("1\n"));
     sandbox.stop().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn l16_what_a_service_prints_is_kept_only_in_part() {
+    let grace = Duration::from_secs(20);
+    for (config, image) in both_paths().into_iter().zip([crate::common::BUSYBOX, DEBIAN]) {
+        let Some(test) = docker_with(config).await else {
+            return;
+        };
+        let sandbox = AsyncSandbox::new(test.provider.clone()).with_spec(SandboxSpec::new(image));
+        sandbox.start().await.unwrap();
+        let line = "echo first; head -c 48000000 /dev/zero | tr '\\000' x; echo; echo last; touch /tmp/all; sleep 1000";
+        sandbox
+            .start_service(ServiceSpec::new("loud", line))
+            .await
+            .unwrap();
+        until("it has printed", async || {
+            sandbox.exec("test -e /tmp/all").await.unwrap().is_success()
+                && sandbox
+                    .service_logs("loud")
+                    .await
+                    .unwrap()
+                    .tail()
+                    .ends_with(b"x\nlast\n")
+        })
+        .await;
+        let log = sandbox.service_logs("loud").await.unwrap();
+        assert_eq!(log.total_bytes(), 48_000_012, "{image}");
+        assert!(log.head().starts_with(b"first\nxxx"), "{image}");
+        assert_eq!(
+            (log.head().len(), log.tail().len()),
+            (8 << 20, 8 << 20),
+            "{image}"
+        );
+        let kept = sandbox
+            .exec("du -sk /tmp/.gym-sandbox-services/loud | cut -f1")
+            .await
+            .unwrap();
+        let kept: u64 = kept.stdout().unwrap().trim().parse().unwrap();
+        assert!(kept <= 31 << 10, "{image}: {kept} KiB are kept");
+        sandbox.stop_service("loud", grace).await.unwrap();
+        sandbox.stop().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn l16_what_an_ended_service_has_left_running_prints_nothing_into_the_next_ones_log() {
+    let Some(test) = docker().await else { return };
+    let sandbox = AsyncSandbox::new(test.provider.clone()).with_spec(busybox());
+    sandbox.start().await.unwrap();
+    let leaves = "echo began; { while :; do echo old; sleep 0.1; done; } & exit 3";
+    sandbox
+        .start_service(ServiceSpec::new("svc", leaves))
+        .await
+        .unwrap();
+    let ended = Some(ServiceStatus::Exited { code: Some(3) });
+    until("it has ended", async || {
+        sandbox.service_status("svc").await.unwrap() == ended
+    })
+    .await;
+    until("its child prints", async || {
+        sandbox
+            .service_logs("svc")
+            .await
+            .unwrap()
+            .text()
+            .starts_with("began\nold\nold\n")
+    })
+    .await;
+    // One that has ended is no obstacle, whatever it has left.
+    let next = "trap 'exit 5' TERM; for n in 1 2 3 4 5 6 7 8 9 10; do echo new; sleep 0.1; done; echo end; while :; do sleep 0.1; done";
+    sandbox
+        .start_service(ServiceSpec::new("svc", next))
+        .await
+        .unwrap();
+    until("the next has printed", async || {
+        sandbox
+            .service_logs("svc")
+            .await
+            .unwrap()
+            .text()
+            .ends_with("end\n")
+    })
+    .await;
+    let printed = sandbox.service_logs("svc").await.unwrap().text();
+    assert_eq!(printed, format!("{}end\n", "new\n".repeat(10)));
+    let stopped = sandbox
+        .stop_service("svc", Duration::from_secs(20))
+        .await
+        .unwrap();
+    assert_eq!(
+        stopped,
+        Some(ServiceStatus::Exited { code: Some(5) }),
+        "the exit code is its own"
+    );
+    sandbox.stop().await.unwrap();
+}

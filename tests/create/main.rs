@@ -21,6 +21,7 @@ mod cut;
 mod early_exit;
 mod images;
 mod options;
+mod pools;
 mod ports;
 mod probe;
 mod support;

@@ -71,6 +71,7 @@ impl DockerConfig {
             return Err(Error::invalid(Operation::Configure, *problem));
         }
         self.admission.check()?;
+        self.shared_storage.check(&self.policy)?;
         self.pull.check()?;
         check_run_arguments("create.extra_run_args", &self.create.extra_run_args)?;
         if self.exec_defaults()?.privileged {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bollard::models::{SystemInfo, SystemVersion};
-use bollard::{API_DEFAULT_VERSION, ClientVersion, Docker};
+use bollard::{API_DEFAULT_VERSION, BollardRequest, ClientVersion, Docker};
 
 use crate::docker::failure::{EngineFailure, QUICK, call};
 
@@ -172,8 +172,7 @@ pub(super) fn with_version_in_path(client: Docker, version: ApiVersion, more: St
                 value.set_sensitive(true);
             }
         }
-        let mut parts = request.uri().clone().into_parts();
-        let path = parts.path_and_query.as_ref().map_or("/", |path| path.as_str());
+        let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
         if path.starts_with(&format!("/v{version}/")) {
             return request;
         }
@@ -182,14 +181,27 @@ pub(super) fn with_version_in_path(client: Docker, version: ApiVersion, more: St
             (false, true) => "&",
             (false, false) => "?",
         };
-        if let Ok(path) = format!("/v{version}{path}{mark}{more}").parse() {
-            parts.path_and_query = Some(path);
-            if let Ok(uri) = parts.try_into() {
-                *request.uri_mut() = uri;
-            }
-        }
-        request
+        let path = format!("/v{version}{path}{mark}{more}");
+        at_path(request, &path)
     })
+}
+
+/// Makes the client ask for this path and query whatever it is told to ask for: for answers that it would read in a way
+/// of its own.
+pub(super) fn with_path(client: Docker, version: ApiVersion, path: &str) -> Docker {
+    let path = format!("/v{version}{path}");
+    client.with_request_modifier(move |request| at_path(request, &path))
+}
+
+fn at_path(mut request: BollardRequest, path: &str) -> BollardRequest {
+    let mut parts = request.uri().clone().into_parts();
+    if let Ok(path) = path.parse() {
+        parts.path_and_query = Some(path);
+        if let Ok(uri) = parts.try_into() {
+            *request.uri_mut() = uri;
+        }
+    }
+    request
 }
 
 /// Finds out what is wrong with a socket before the client, whose errors do not tell these cases apart.

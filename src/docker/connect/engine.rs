@@ -68,6 +68,11 @@ impl Engine {
         super::dial::with_version_in_path(self.client.clone(), self.api_version, query)
     }
 
+    /// A client whose every call asks for this path and query.
+    pub(in crate::docker) fn client_for_path(&self, path: &str) -> bollard::Docker {
+        super::dial::with_path(self.client.clone(), self.api_version, path)
+    }
+
     /// The time by the engine's clock, without asking it.
     pub(in crate::docker) fn engine_now(&self) -> EngineTime {
         self.read_clock().now()

@@ -257,7 +257,7 @@ fn volume(
     Ok(())
 }
 
-fn is_volume_name(name: &str) -> bool {
+pub(in crate::docker) fn is_volume_name(name: &str) -> bool {
     let mut characters = name.chars();
     name.len() >= 2
         && characters

@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use bollard::models::{Ipam, IpamConfig, Network, NetworkCreateRequest};
+use bollard::Docker;
+use bollard::models::{Ipam, IpamConfig, Network, NetworkCreateRequest, NetworkCreateResponse};
 use bollard::query_parameters::ListNetworksOptionsBuilder;
+use tokio::sync::Mutex;
 
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::spec::container::{NetworkSpec, SharedObject};
@@ -13,6 +15,9 @@ use super::super::connect::{ApiVersion, Engine};
 use super::super::failure::{EngineFailure, QUICK, REMOVE, call};
 use super::label_filter;
 use super::labels::{Kind, stamped};
+
+/// From this API on an engine refuses a second network of a name.
+const ONE_OF_A_NAME: ApiVersion = ApiVersion::new(1, 44);
 
 impl DockerProvider {
     /// Makes a network. The call is seen through to its end in a task of its own, and what it made is removed when
@@ -28,10 +33,15 @@ impl DockerProvider {
             &self.config().lease,
         ));
         let client = engine.client.clone();
+        let refuses_second = engine.api_version >= ONE_OF_A_NAME;
         let (answer, answered) = tokio::sync::oneshot::channel();
         let provider = self.clone();
         tokio::spawn(async move {
-            let made = call(REMOVE, client.create_network(body)).await;
+            let made = if refuses_second {
+                call(REMOVE, client.create_network(body)).await
+            } else {
+                make_the_only_one(&client, body).await
+            };
             if let Err(Ok(orphan)) = answer.send(made) {
                 let reaper = provider.reaper().clone();
                 reaper.submit("remove a cancelled network", async move {
@@ -47,21 +57,23 @@ impl DockerProvider {
             })
         });
         let made = made.map_err(|failure| {
+            let kind = if failure.is_status(409) {
+                ErrorKind::Conflict
+            } else {
+                ErrorKind::CreateFailed
+            };
             failure.into_error(
                 Operation::Create,
                 format!("network `{}` could not be made", spec.name),
-                ErrorKind::CreateFailed,
+                kind,
             )
         })?;
         Ok(made.id)
     }
 
     pub(super) async fn networks_named(&self, name: &str) -> Result<Vec<SharedObject>> {
-        let filter = HashMap::from([("name".to_owned(), vec![name.to_owned()])]);
-        let mut found = self.networks_by(&filter).await?;
-        // The engine's filter takes parts of names, too.
-        found.retain(|network| network.name == name);
-        Ok(found)
+        let client = &self.engine().await?.client;
+        named(client, name).await.map_err(not_listed)
     }
 
     pub(super) async fn networks_with(&self, labels: &BTreeMap<String, String>) -> Result<Vec<SharedObject>> {
@@ -69,17 +81,8 @@ impl DockerProvider {
     }
 
     async fn networks_by(&self, filter: &HashMap<String, Vec<String>>) -> Result<Vec<SharedObject>> {
-        let options = ListNetworksOptionsBuilder::new().filters(filter).build();
         let client = &self.engine().await?.client;
-        let listed = call(QUICK, client.list_networks(Some(options))).await;
-        let listed = listed.map_err(|failure| {
-            failure.into_error(
-                Operation::List,
-                "the engine did not list its networks",
-                ErrorKind::Internal,
-            )
-        })?;
-        Ok(listed.into_iter().filter_map(object_of).collect())
+        listed(client, filter).await.map_err(not_listed)
     }
 
     pub(super) async fn remove_network_if_present(&self, id: &str) -> Result<()> {
@@ -94,6 +97,61 @@ impl DockerProvider {
             )),
         }
     }
+}
+
+/// Makes a network where the engine would make a second one of its name: then nothing could be started in either, not
+/// even by its id (bugs B33).
+async fn make_the_only_one(
+    client: &Docker,
+    body: NetworkCreateRequest,
+) -> Result<NetworkCreateResponse, EngineFailure> {
+    /// Of the creates of this process only one is between its two looks.
+    static TURN: Mutex<()> = Mutex::const_new(());
+    let _turn = TURN.lock().await;
+    let name = body.name.clone();
+    // As newer engines say it.
+    let taken = || EngineFailure::Refused {
+        status: 409,
+        text: format!("network with name {name} already exists"),
+    };
+    if !named(client, &name).await?.is_empty() {
+        return Err(taken());
+    }
+    let made = call(REMOVE, client.create_network(body)).await?;
+    // Another process may have looked at the same moment. Whoever sees two gives way: there is never more than one.
+    let look = named(client, &name).await;
+    if look.as_ref().is_ok_and(|found| found.len() == 1) {
+        return Ok(made);
+    }
+    if let Err(failure) = call(REMOVE, client.remove_network(&made.id)).await {
+        tracing::warn!(network = made.id, %failure, "a network that gave way is left to a sweep");
+    }
+    look.and_then(|_| Err(taken()))
+}
+
+async fn named(client: &Docker, name: &str) -> Result<Vec<SharedObject>, EngineFailure> {
+    let filter = HashMap::from([("name".to_owned(), vec![name.to_owned()])]);
+    let mut found = listed(client, &filter).await?;
+    // The engine's filter takes parts of names, too.
+    found.retain(|network| network.name == name);
+    Ok(found)
+}
+
+async fn listed(
+    client: &Docker,
+    filter: &HashMap<String, Vec<String>>,
+) -> Result<Vec<SharedObject>, EngineFailure> {
+    let options = ListNetworksOptionsBuilder::new().filters(filter).build();
+    let listed = call(QUICK, client.list_networks(Some(options))).await?;
+    Ok(listed.into_iter().filter_map(object_of).collect())
+}
+
+fn not_listed(failure: EngineFailure) -> Error {
+    failure.into_error(
+        Operation::List,
+        "the engine did not list its networks",
+        ErrorKind::Internal,
+    )
 }
 
 fn object_of(network: Network) -> Option<SharedObject> {

@@ -24,6 +24,8 @@ struct Part {
     timestamp: Option<String>,
     /// A piece of the line was given out before.
     is_continued: bool,
+    /// The time stands at the beginning of the line's bytes: what a terminal printed has no frames.
+    has_time_in_bytes: bool,
 }
 
 impl Lines {
@@ -32,7 +34,10 @@ impl Lines {
             timestamps,
             stdout: Part::default(),
             stderr: Part::default(),
-            terminal: Part::default(),
+            terminal: Part {
+                has_time_in_bytes: timestamps,
+                ..Part::default()
+            },
         }
     }
 
@@ -47,6 +52,7 @@ impl Lines {
         let mut rest = message;
         // A frame is one entry of the log with one time; a line over 16 KiB has several.
         if self.timestamps
+            && stream != LogStream::Terminal
             && let Some((timestamp, content)) = split_timestamp(&rest)
         {
             if part.bytes.is_empty() && !part.is_continued {
@@ -96,6 +102,13 @@ impl Part {
 
     fn take(&mut self, stream: LogStream, is_complete: bool) -> LogLine {
         let mut bytes = self.bytes.split().freeze();
+        if self.has_time_in_bytes
+            && !self.is_continued
+            && let Some((timestamp, content)) = split_timestamp(&bytes)
+        {
+            self.timestamp = Some(timestamp);
+            bytes = content;
+        }
         // A terminal ends its lines with both.
         if is_complete && stream == LogStream::Terminal && bytes.last() == Some(&b'\r') {
             bytes.truncate(bytes.len() - 1);
@@ -210,6 +223,31 @@ mod tests {
         assert!(seen.iter().all(|line| line.bytes.len() <= MAX_LOG_LINE_BYTES));
         let (last, pieces) = seen.split_last().unwrap();
         assert!(last.is_complete && pieces.iter().all(|piece| !piece.is_complete));
+    }
+
+    #[test]
+    fn what_a_terminal_printed_comes_in_any_pieces() {
+        let time = "2026-11-30T11:00:00.000000001Z";
+        let text = format!(
+            "{time} out\r\n{time} \r\n{time} {}\r\n",
+            "x".repeat(2 * MAX_LOG_LINE_BYTES)
+        );
+        let whole = lines(true, vec![terminal(&text)]);
+        assert_eq!(whole.len(), 5, "two lines, and one of three pieces");
+        assert_eq!((whole[0].2.as_str(), whole[1].2.as_str()), ("out", ""));
+        assert!(whole.iter().all(|line| line.1.as_deref() == Some(time)));
+        let bytes: usize = whole[2..].iter().map(|line| line.2.len()).sum();
+        assert_eq!(bytes, 2 * MAX_LOG_LINE_BYTES);
+        for length in [1, 7, 31, 4096] {
+            let pieces = text.as_bytes().chunks(length);
+            let pieces = pieces.map(|piece| terminal(std::str::from_utf8(piece).unwrap()));
+            assert_eq!(lines(true, pieces.collect()), whole, "pieces of {length}");
+        }
+        let mut endless = Lines::new(false);
+        for _ in 0..1000 {
+            endless.push(terminal(&"y".repeat(4096)));
+            assert!(endless.terminal.bytes.len() <= MAX_LOG_LINE_BYTES);
+        }
     }
 
     #[test]

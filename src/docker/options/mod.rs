@@ -27,7 +27,7 @@ use super::agent::ExecPathPolicy;
 use super::config::{DockerConfig, Preset};
 use super::image::ImageReference;
 use super::owner::Keep;
-use super::snapshot;
+use super::{shared, snapshot};
 use arguments::wrong;
 use builder::Builder;
 pub(super) use builder::LocalBase;
@@ -145,6 +145,7 @@ pub(super) fn lay_over(
         if let Some((key, shape)) = flag.option
             && let Some(value) = options.get(key)
         {
+            let value = &without_shared(value);
             option(&mut builder, key, shape, &flag.takes, value)?;
         }
     }
@@ -162,6 +163,18 @@ pub(super) fn lay_over(
         harden(config, &mut container);
     }
     Ok(container)
+}
+
+/// Shared folders stand between the volume strings, and are mounted after the policy was asked.
+fn without_shared(value: &Value) -> Value {
+    match value {
+        Value::Array(list) => list
+            .iter()
+            .filter(|entry| !shared::is_shared(entry))
+            .cloned()
+            .collect(),
+        other => other.clone(),
+    }
 }
 
 fn named(key: &str) -> String {

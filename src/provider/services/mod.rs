@@ -8,8 +8,8 @@ use tokio::time::Instant;
 
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::spec::{
-    CapturedOutput, Command, ExecErrorType, ExecOptions, ExecReason, ExecResult, ServiceSpec, ServiceStatus,
-    StartProblem, check_service_name,
+    CapturedOutput, Command, DEFAULT_OUTPUT_CAP_BYTES, ExecErrorType, ExecOptions, ExecReason, ExecResult,
+    ServiceSpec, ServiceStatus, StartProblem, check_service_name,
 };
 
 use super::{SandboxHandle, SandboxProvider};
@@ -18,8 +18,12 @@ use super::{SandboxHandle, SandboxProvider};
 const FOLDER: &str = "/tmp/.gym-sandbox-services";
 
 const START: &str = include_str!("start.sh");
+const LOGS: &str = include_str!("logs.sh");
 const STATUS: &str = include_str!("status.sh");
 const SIGNAL: &str = include_str!("signal.sh");
+
+/// How much of the beginning of a service's output is kept, and at least of its end: what `service_logs` gives.
+const LOG_PART_BYTES: usize = DEFAULT_OUTPUT_CAP_BYTES / 2;
 
 /// How long one of the scripts may take.
 const SCRIPT: Duration = Duration::from_secs(60);
@@ -59,6 +63,7 @@ pub trait ServicesProvider: SandboxProvider {
     async fn service_status(&self, handle: &SandboxHandle, name: &str) -> Result<Option<ServiceStatus>>;
 
     /// Gives what a service printed, standard output and standard error together: the first and the last 8 MiB.
+    /// No more than that is kept in the sandbox, up to 30 MiB.
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`] for one that was never started; [`ErrorKind::Sandbox`].
@@ -112,7 +117,7 @@ impl<'a> ByCommands<'a> {
             Command::Argv(argv) => argv.clone(),
             Command::Shell(line) => vec!["sh".to_owned(), "-c".to_owned(), line.clone()],
         };
-        let mut arguments = vec![folder(&spec.name), spec.name.clone()];
+        let mut arguments = vec![folder(&spec.name), spec.name.clone(), LOG_PART_BYTES.to_string()];
         arguments.extend(argv);
         let mut options = script(START, arguments);
         options.cwd.clone_from(&spec.cwd);
@@ -146,12 +151,12 @@ impl<'a> ByCommands<'a> {
 
     pub(crate) async fn logs(&self, name: &str) -> Result<CapturedOutput> {
         check_service_name(Operation::Service, name)?;
-        let log = format!("{}/log", folder(name));
-        let result = self
-            .run(script("[ -f \"$1\" ] || exit 120; cat \"$1\"", vec![log]))
-            .await?;
+        let result = self.run(script(LOGS, vec![folder(name)])).await?;
         match result.return_code {
-            0 => Ok(result.captured_stdout),
+            0 => {
+                let lost = result.stderr().and_then(|said| said.trim().parse().ok());
+                Ok(result.captured_stdout.with_lost(lost.unwrap_or(0)))
+            }
             120 => Err(self.error(ErrorKind::NotFound, format!("there was never a service `{name}`"))),
             code => Err(self.error(
                 ErrorKind::Internal,

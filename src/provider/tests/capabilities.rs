@@ -24,6 +24,7 @@ fn capabilities_are_what_the_accessors_give() {
         Capability::Services,
         Capability::PortForwarding,
         Capability::RuntimeRequirements,
+        Capability::SharedStorage,
     ]
     .into();
     assert_eq!(capabilities(&*Scripted::new()), all);
@@ -62,6 +63,7 @@ fn every_capability_has_words_of_its_own() {
         Capability::Services,
         Capability::PortForwarding,
         Capability::RuntimeRequirements,
+        Capability::SharedStorage,
     ];
     let words: std::collections::HashSet<&str> = all.iter().map(|capability| capability.as_str()).collect();
     assert_eq!(words.len(), all.len());

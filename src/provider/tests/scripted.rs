@@ -16,8 +16,8 @@ use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::provider::{
     ConnectableProvider, ContainersProvider, EndpointProvider, ExecSession, FilesProvider, ImageProvider,
     InspectProvider, ListProvider, LogsProvider, NetworkProvider, PauseProvider, PortForwardingProvider,
-    RuntimeRequirementsProvider, SandboxHandle, SandboxProvider, ServicesProvider, SnapshotProvider,
-    SpawnProvider, StatsProvider, SweepProvider,
+    RuntimeRequirementsProvider, SandboxHandle, SandboxProvider, ServicesProvider, SharedStorageProvider,
+    SnapshotProvider, SpawnProvider, StatsProvider, SweepProvider,
 };
 use crate::spec::{
     DownloadOptions, DownloadTarget, FileEntry, FileStat, RemoveMode, TransferProgress, UploadOptions,
@@ -318,6 +318,10 @@ impl SandboxProvider for Scripted {
 
     fn as_runtime_requirements(&self) -> Option<&dyn RuntimeRequirementsProvider> {
         (self.capabilities == Capabilities::All).then_some(self as &dyn RuntimeRequirementsProvider)
+    }
+
+    fn as_shared_storage(&self) -> Option<&dyn SharedStorageProvider> {
+        (self.capabilities == Capabilities::All).then_some(self as &dyn SharedStorageProvider)
     }
 }
 

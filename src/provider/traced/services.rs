@@ -10,7 +10,7 @@ use tracing::{Instrument, field::Empty, info_span};
 use crate::error::{Operation, Result};
 use crate::provider::{
     Capability, NetworkProvider, PortConnection, PortForwardingProvider, RuntimeRequirementsProvider,
-    SandboxHandle, ServicesProvider,
+    SandboxHandle, ServicesProvider, SharedAccess, SharedStorageProvider,
 };
 use crate::spec::{
     CapturedOutput, ExecOptions, ExecResult, Mapping, RuntimeRequirements, ServiceSpec, ServiceStatus,
@@ -162,5 +162,29 @@ impl RuntimeRequirementsProvider for Traced {
         async { noted(self.requiring()?.configure_runtime(handle, requirements).await) }
             .instrument(span)
             .await
+    }
+}
+
+impl Traced {
+    fn sharing(&self) -> Result<&dyn SharedStorageProvider> {
+        self.inner
+            .as_shared_storage()
+            .ok_or_else(|| lost(self, Operation::Configure, Capability::SharedStorage))
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl SharedStorageProvider for Traced {
+    fn shared_volume_options(
+        &self,
+        source: Option<&str>,
+        target: &str,
+        access: SharedAccess,
+    ) -> Result<Mapping> {
+        self.sharing()?.shared_volume_options(source, target, access)
+    }
+
+    fn shared_volume_metadata(&self) -> Result<BTreeMap<String, String>> {
+        self.sharing()?.shared_volume_metadata()
     }
 }

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use crate::error::{Operation, Result};
 use crate::provider::{
     NetworkProvider, PortConnection, PortForwardingProvider, RuntimeRequirementsProvider, SandboxHandle,
-    SandboxProvider, ServicesProvider,
+    SandboxProvider, ServicesProvider, SharedAccess, SharedStorageProvider,
 };
 use crate::spec::{
     CapturedOutput, ExecOptions, ExecResult, Mapping, RuntimeRequirements, ServiceSpec, ServiceStatus,
@@ -109,5 +109,24 @@ impl RuntimeRequirementsProvider for Scripted {
     ) -> Result<()> {
         self.note(Call::Connected("configure", handle.sandbox_id().to_string()));
         self.step(Operation::Configure).await
+    }
+}
+
+impl SharedStorageProvider for Scripted {
+    fn shared_volume_options(
+        &self,
+        source: Option<&str>,
+        target: &str,
+        access: SharedAccess,
+    ) -> Result<Mapping> {
+        self.note(Call::Connected(
+            "share",
+            format!("{source:?} {target} {access:?}"),
+        ));
+        Ok(Mapping::new())
+    }
+
+    fn shared_volume_metadata(&self) -> Result<BTreeMap<String, String>> {
+        Ok(BTreeMap::new())
     }
 }

@@ -1,0 +1,207 @@
+//! User-defined networks of sandboxes: several for one sandbox, aliases, names that are used twice, and what is internal
+//! (bugs B33). The engine's default pools are for others: each network has a small subnet of its own.
+
+use futures::future::join_all;
+use gym_sandbox::container::{IpPool, NetworkSpec};
+use gym_sandbox::docker::DockerProvider;
+use gym_sandbox::provider::ContainersProvider;
+use gym_sandbox::{ErrorKind, SandboxHandle, SandboxProvider};
+use serde_json::json;
+
+use crate::common::{DockerTest, busybox, docker};
+use crate::{stdout, until};
+
+/// Networks that are removed at the end of a test. What a panic leaves has the library's labels: the next sweep takes it.
+struct Networks<'a> {
+    provider: &'a DockerProvider,
+    ids: Vec<String>,
+}
+
+async fn network(provider: &DockerProvider, mut spec: NetworkSpec) -> String {
+    let mut last = None;
+    for _ in 0..20 {
+        let bytes = *uuid::Uuid::new_v4().as_bytes();
+        let subnet = format!("10.{}.{}.{}/28", 200 + bytes[0] % 50, bytes[1], bytes[2] & 0xf0);
+        spec.pools = vec![IpPool {
+            subnet: Some(subnet),
+            ..IpPool::default()
+        }];
+        match provider.create_network(&spec).await {
+            Ok(id) => return id,
+            // Another test may have the subnet.
+            Err(error) => last = Some(error),
+        }
+    }
+    panic!("no subnet is free: {last:?}");
+}
+
+impl<'a> Networks<'a> {
+    async fn new(provider: &'a DockerProvider, specs: impl IntoIterator<Item = NetworkSpec>) -> Self {
+        let made = specs.into_iter().map(|spec| network(provider, spec));
+        Self {
+            provider,
+            ids: join_all(made).await,
+        }
+    }
+
+    async fn remove(self) {
+        for id in &self.ids {
+            self.provider.remove_network(id).await.unwrap();
+            // One that is gone is a success.
+            self.provider.remove_network(id).await.unwrap();
+        }
+    }
+}
+
+fn unique() -> String {
+    format!("test-net-{}", uuid::Uuid::new_v4().simple())
+}
+
+/// A sandbox in these networks, under an alias in each.
+async fn within(test: &DockerTest, places: &[(&str, &str)]) -> SandboxHandle {
+    let networks: Vec<String> = places
+        .iter()
+        .map(|(network, alias)| format!("name={network},alias={alias}"))
+        .collect();
+    let spec = busybox().with_provider_option("network", json!(networks));
+    test.provider.create(&spec).await.unwrap()
+}
+
+/// Whether a name leads anywhere: it answers with this text.
+async fn says(test: &DockerTest, handle: &SandboxHandle, name: &str) -> String {
+    let line = format!("timeout 10 wget -qO- http://{name}:8000/who 2>/dev/null; true");
+    stdout(&test.provider, handle, &line).await
+}
+
+async fn serve(test: &DockerTest, handle: &SandboxHandle, text: &str) {
+    let line = format!("mkdir -p /www && echo {text} > /www/who && httpd -p 8000 -h /www");
+    stdout(&test.provider, handle, &line).await;
+    until("it answers", async || {
+        says(test, handle, "127.0.0.1").await == format!("{text}\n")
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn b33_of_eight_creates_of_one_name_one_makes_a_network() {
+    let Some(test) = docker().await else { return };
+    let provider = &*test.provider;
+    let name = unique();
+    let made = join_all((0..8).map(|number| {
+        let mut spec = NetworkSpec::new(name.as_str());
+        let bytes = *uuid::Uuid::new_v4().as_bytes();
+        spec.pools = vec![IpPool {
+            subnet: Some(format!(
+                "10.{}.{}.{}/28",
+                200 + bytes[0] % 50,
+                bytes[1],
+                number * 16
+            )),
+            ..IpPool::default()
+        }];
+        async move { provider.create_network(&spec).await }
+    }))
+    .await;
+    let (ids, refused): (Vec<_>, Vec<_>) = made.into_iter().partition(Result::is_ok);
+    let ids: Vec<String> = ids.into_iter().map(Result::unwrap).collect();
+    assert_eq!(ids.len(), 1, "{refused:?}");
+    for error in refused.into_iter().map(Result::unwrap_err) {
+        assert_eq!(error.kind(), ErrorKind::Conflict, "{}", error.report());
+        assert!(error.to_string().contains(&name), "{error}");
+    }
+    let found = provider.find_networks(&name).await.unwrap();
+    assert_eq!(found.iter().map(|one| &one.id).collect::<Vec<_>>(), [&ids[0]]);
+    // By its id and by its name it is the same.
+    let db = within(&test, &[(&ids[0], "db")]).await;
+    serve(&test, &db, "served").await;
+    let web = within(&test, &[(&name, "web")]).await;
+    for asked in ["db", &format!("db.{name}"), db.sandbox_id().as_str()] {
+        assert_eq!(says(&test, &web, asked).await, "served\n", "{asked}");
+    }
+    let error = provider.remove_network(&ids[0]).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict, "it is in use");
+    provider.close(&db).await.unwrap();
+    provider.close(&web).await.unwrap();
+    provider.remove_network(&ids[0]).await.unwrap();
+    assert!(provider.find_networks(&name).await.unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn b33_a_sandbox_in_several_networks_has_a_name_and_an_address_in_each() {
+    let Some(test) = docker().await else { return };
+    let networks = Networks::new(
+        &test.provider,
+        [NetworkSpec::new(unique()), NetworkSpec::new(unique())],
+    )
+    .await;
+    let [first, second] = &networks.ids[..] else {
+        panic!("two networks were made");
+    };
+    // Before API 1.44 an engine takes one with the create; the other is joined before the start.
+    let both = within(&test, &[(first, "here"), (second, "there")]).await;
+    serve(&test, &both, "both").await;
+    let interfaces = stdout(&test.provider, &both, "ls /sys/class/net | grep -vc '^lo$'").await;
+    assert_eq!(interfaces, "2\n");
+    let in_first = within(&test, &[(first, "one")]).await;
+    let in_second = within(&test, &[(second, "two")]).await;
+    for (handle, name, reached) in [
+        (&in_first, "here", true),
+        (&in_first, "there", false),
+        (&in_second, "there", true),
+        (&in_second, "here", false),
+    ] {
+        let said = says(&test, handle, name).await;
+        assert_eq!(said == "both\n", reached, "`{name}`: {said:?}");
+    }
+    // Two networks are apart.
+    serve(&test, &in_second, "second").await;
+    assert_eq!(says(&test, &both, "two").await, "second\n");
+    assert_eq!(says(&test, &in_first, "two").await, "");
+    for handle in [&both, &in_first, &in_second] {
+        test.provider.close(handle).await.unwrap();
+    }
+    networks.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_alias_that_two_sandboxes_have_is_either_of_them() {
+    let Some(test) = docker().await else { return };
+    let mut spec = NetworkSpec::new(unique());
+    spec.internal = true;
+    let networks = Networks::new(&test.provider, [spec]).await;
+    let id = networks.ids[0].as_str();
+    let (one, two) = (
+        within(&test, &[(id, "db")]).await,
+        within(&test, &[(id, "db")]).await,
+    );
+    serve(&test, &one, "one").await;
+    serve(&test, &two, "two").await;
+    let web = within(&test, &[(id, "web")]).await;
+    for _ in 0..5 {
+        let said = says(&test, &web, "db").await;
+        assert!(["one\n", "two\n"].contains(&said.as_str()), "{said:?}");
+    }
+    // By its id each is found as itself.
+    let name = one.sandbox_id().as_str();
+    assert_eq!(says(&test, &web, name).await, "one\n");
+    for handle in [&one, &two, &web] {
+        test.provider.close(handle).await.unwrap();
+    }
+    networks.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_network_that_is_not_there_is_named_and_nothing_is_left() {
+    let Some(test) = docker().await else { return };
+    let networks = Networks::new(&test.provider, [NetworkSpec::new(unique())]).await;
+    let none = unique();
+    for places in [vec![none.as_str()], vec![networks.ids[0].as_str(), none.as_str()]] {
+        let spec = busybox().with_provider_option("network", json!(places));
+        let error = test.provider.create(&spec).await.unwrap_err();
+        assert!(error.kind().is_create_failure(), "{}", error.report());
+        assert!(error.report().to_string().contains(&none), "{}", error.report());
+        test.provider.aclose().await.unwrap();
+        assert_eq!(test.containers().await, Vec::<String>::new());
+    }
+    networks.remove().await;
+}
