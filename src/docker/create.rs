@@ -12,7 +12,7 @@ use crate::provider::SandboxHandle;
 use crate::spec::{PullPolicy, SandboxSpec};
 
 use super::able::{unable, warned};
-use super::agent::Plan;
+use super::agent::{Plan, Tended};
 use super::failure::EngineFailure;
 use super::image::{Wanted, image_error, problem_of};
 use super::lanes::Lane;
@@ -70,12 +70,14 @@ impl DockerProvider {
         match Box::pin(self.wait_ready(&container_id, &agent, &request.image, spec)).await {
             Ok(shell) => {
                 plan.remember(self, &request);
+                keeper.tend(id.as_str(), Tended::new(self, &container_id, &agent));
                 keeper.made(id.as_str());
                 guard.made = Made::HandedOut;
                 let raw = DockerRaw {
                     container_id,
                     shell,
                     agent,
+                    _taken: None,
                     admitted,
                 };
                 Ok(SandboxHandle::new(id, PROVIDER)

@@ -77,7 +77,7 @@ pub use image::{ImageReference, PullConfig};
 use admission::{Admission, Reservation};
 use connect::Engine;
 use lanes::Lanes;
-use lease::Keeper;
+use lease::{Keeper, Taken};
 use options::ExecDefaults;
 
 /// The name of this provider.
@@ -132,6 +132,8 @@ pub struct DockerRaw {
     agent: Arc<agent::Resident>,
     /// The memory that it counts for, until it is closed.
     admitted: Option<Arc<Reservation>>,
+    /// It is another process's, and held by this one as long as there is a handle.
+    _taken: Option<Arc<Taken>>,
 }
 
 impl DockerRaw {

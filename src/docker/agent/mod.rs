@@ -17,6 +17,7 @@ mod mailbox;
 mod outbox;
 mod plan;
 mod program;
+mod renewal;
 mod resident;
 mod session;
 mod socket;
@@ -41,6 +42,7 @@ pub(super) use gym_sandbox_agent::protocol::{FileInfo, FileKind as AgentFileKind
 pub(super) use plan::Plan;
 pub(super) use program::FILLER;
 pub(super) use program::PROGRAM;
+pub(super) use renewal::Tended;
 pub(super) use resident::Resident;
 pub(super) use session::ended_session;
 
