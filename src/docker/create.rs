@@ -15,7 +15,6 @@ use super::able::{unable, warned};
 use super::agent::{Plan, Tended};
 use super::failure::EngineFailure;
 use super::image::{Wanted, image_error, problem_of};
-use super::lanes::Lane;
 use super::lease::check_not_ending;
 use super::owner::Keep;
 use super::request::{CreateRequest, draft};
@@ -128,12 +127,12 @@ impl DockerProvider {
             self.pull_shared(&wanted(true), None).await?;
         }
         self.lanes().adapt_to(self.engine().await?.cpus);
-        let mut slot = self.lanes().slot(Lane::Create).await?;
+        let mut slot = self.lanes().create_slot().await?;
         let mut answer = self.create_call(guard, request, plan).await?;
         if is_missing_image(&answer) && request.options.pull_policy == PullPolicy::Missing {
             drop(slot);
             self.pull_shared(&wanted(false), None).await?;
-            slot = self.lanes().slot(Lane::Create).await?;
+            slot = self.lanes().create_slot().await?;
             answer = self.create_call(guard, request, plan).await?;
         }
         let container = answer.map_err(|failure| create_error(request, failure))?;
@@ -148,7 +147,7 @@ impl DockerProvider {
         }
         plan.provide(self, &container.id, request).await?;
         self.start_container(&container.id, request).await?;
-        drop(slot);
+        slot.made();
         Ok(container.id)
     }
 
