@@ -33,11 +33,11 @@ impl DockerProvider {
         let engine = self.engine().await?;
         let request = draft.for_engine(engine.api_version)?;
         self.check_able(spec).await?;
-        let admitted = self.admit(&request).await?;
-        let request = request.with_labels(engine.engine_now(), spec.ttl(), &config.lease);
-        let keeper = self.keeper().await?;
         // The name is fixed before the call, so that a lost answer can still be cleaned up (contract D17).
         let id = new_sandbox_id()?;
+        let admitted = self.admit(&request, &id).await?;
+        let request = request.with_labels(engine.engine_now(), spec.ttl(), &config.lease);
+        let keeper = self.keeper().await?;
         let mut guard = CreateGuard::new(self, id.clone());
         // Before anything is made: whoever sees the container sees a living owner, too.
         if request.options.keep == Keep::No {
@@ -69,15 +69,15 @@ impl DockerProvider {
         match Box::pin(self.wait_ready(&container_id, &agent, &request.image, spec)).await {
             Ok(shell) => {
                 plan.remember(self, &request);
-                keeper.tend(id.as_str(), Tended::new(self, &container_id, &agent));
                 keeper.made(id.as_str());
+                keeper.tend(id.as_str(), Tended::new(self, &container_id, &agent));
                 guard.made = Made::HandedOut;
                 let raw = DockerRaw {
                     container_id,
                     shell,
                     agent,
-                    _taken: None,
                     admitted,
+                    _taken: None,
                 };
                 Ok(SandboxHandle::new(id, PROVIDER)
                     .with_ports(spec.ports().clone())

@@ -59,7 +59,7 @@ use crate::spec::{
     SandboxStatus,
 };
 
-pub use admission::{CreateQueue, QueuedCreate};
+pub use admission::{CreateQueue, QueuedCreate, WaitingCreate};
 pub use agent::ExecPathPolicy;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]

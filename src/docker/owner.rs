@@ -12,7 +12,7 @@ use crate::spec::SandboxFilter;
 use super::config::LONGEST_RENEWAL;
 use super::connect::EngineTime;
 
-pub(super) use file::{Presence, Proof, forget, proof_of};
+pub(super) use file::{Presence, Proof, forget, notices, proof_of, publish};
 
 /// Every object of ours carries this label.
 pub(super) const LABEL: &str = "gym-sandbox";
