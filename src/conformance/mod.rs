@@ -65,6 +65,7 @@ pub mod logs;
 pub mod network;
 pub mod output;
 pub mod pause;
+pub mod resources;
 pub mod services;
 pub mod snapshot;
 pub mod spawn;
@@ -97,6 +98,7 @@ pub fn cases() -> Vec<Case> {
         lifecycle::cases(),
         endpoint::cases(),
         pause::cases(),
+        resources::cases(),
         connect::cases(),
         logs::cases(),
         services::cases(),
