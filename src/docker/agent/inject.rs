@@ -150,11 +150,11 @@ impl DockerProvider {
     }
 
     async fn fill_and_unlock(&self, filler: &str) -> Result<(), EngineFailure> {
-        let filled = self.fill(filler).await;
+        let outcome = self.fill(filler).await;
         if let Err(error) = self.remove_container(filler).await {
             tracing::warn!(%filler, %error, "a lock was left behind; it ages out");
         }
-        filled
+        outcome
     }
 
     async fn fill(&self, filler: &str) -> Result<(), EngineFailure> {
