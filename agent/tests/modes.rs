@@ -183,9 +183,10 @@ fn an_entrypoint_has_the_streams_the_signals_and_the_code() {
         "trap 'exit 44' USR2; echo ready; while :; do sleep 0.01; done",
         &[],
     );
+    // The agent listens before it starts its program.
+    std::io::Read::read_exact(child.stdout.as_mut().expect("piped"), &mut [0; 6]).expect("read");
     let (mut waiting, mut client) = connect(&name, &["--no-start"]);
     client.greet();
-    std::io::Read::read_exact(child.stdout.as_mut().expect("piped"), &mut [0; 6]).expect("read");
     kill(child.id(), "-USR2");
     assert_eq!(end_of(&mut child), 44);
     end_of(&mut waiting);

@@ -13,7 +13,8 @@ use crate::common::{DEBIAN, DockerTest, busybox, docker};
 use crate::{run, stdout};
 
 const PIDS: &str = "cat /sys/fs/cgroup/pids/pids.max 2>/dev/null || cat /sys/fs/cgroup/pids.max";
-const BOMB: &str = "b() { b | b & }; b; sleep 1000";
+/// The shell that throws it starts nothing more itself, so that it is there until it is killed.
+const BOMB: &str = "b() { b | b & }; b; while :; do :; done";
 
 /// A sandbox for a bomb. Never anywhere without a limit of processes.
 async fn shelter(test: &DockerTest, exec_path: &str) -> SandboxHandle {
