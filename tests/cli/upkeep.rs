@@ -127,11 +127,10 @@ async fn d27_creates_that_wait_for_memory_are_listed_as_queued() {
         .and_then(|sandbox| sandbox.run)
         .unwrap();
     let queued = until("the second one is queued", async || {
-        let queued = listed(&run)
+        listed(&run)
             .await
             .into_iter()
-            .find(|entry| entry["status"] == "queued");
-        queued
+            .find(|entry| entry["status"] == "queued")
     })
     .await;
     assert_eq!(
