@@ -183,9 +183,10 @@ fn an_entrypoint_has_the_streams_the_signals_and_the_code() {
         "trap 'exit 44' USR2; echo ready; while :; do sleep 0.01; done",
         &[],
     );
+    // The agent listens before it starts its program.
+    std::io::Read::read_exact(child.stdout.as_mut().expect("piped"), &mut [0; 6]).expect("read");
     let (mut waiting, mut client) = connect(&name, &["--no-start"]);
     client.greet();
-    std::io::Read::read_exact(child.stdout.as_mut().expect("piped"), &mut [0; 6]).expect("read");
     kill(child.id(), "-USR2");
     assert_eq!(end_of(&mut child), 44);
     end_of(&mut waiting);
@@ -219,13 +220,54 @@ fn messages_renew_a_lease_and_work_is_not_idle() {
         assert_eq!(client.next(), (9, AgentMessage::Pong(b"p".to_vec())));
         std::thread::sleep(Duration::from_millis(20));
     }
+    // Also a shorter lease renews the one that holds, and does not take its place.
+    let before = Instant::now();
     client.send(0, &ClientMessage::Lease(50));
     assert_eq!(client.try_next(), None);
+    assert!(
+        before.elapsed() >= Duration::from_millis(400),
+        "{:?}",
+        before.elapsed()
+    );
     assert_eq!(agent.child.wait().expect("ended").code(), Some(124));
 
     let (mut agent, mut client) = Agent::init(&["--idle-ms", "200"]);
     client.greet();
     assert_eq!(client.sh("sleep 0.6").code(), 0);
+    assert_eq!(client.try_next(), None);
+    assert_eq!(agent.child.wait().expect("ended").code(), Some(124));
+}
+
+#[test]
+fn renewals_of_a_lease_are_no_use_of_an_idle_sandbox() {
+    let (mut agent, mut client) = Agent::init(&["--idle-ms", "500", "--lease-ms", "60000"]);
+    client.greet();
+    let before = Instant::now();
+    while agent.child.try_wait().expect("asked").is_none() {
+        assert!(before.elapsed() < Duration::from_secs(20), "renewals keep it");
+        let _ended = !client.try_send(0, &ClientMessage::Lease(60_000));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(agent.child.wait().expect("ended").code(), Some(124));
+}
+
+#[test]
+fn a_renewal_that_was_sent_while_the_agent_stood_still_counts() {
+    let (mut agent, mut client) = Agent::init(&["--lease-ms", "600"]);
+    client.greet();
+    let pid = agent.child.id().to_string();
+    let signal = |name: &str| {
+        let sent = std::process::Command::new("kill")
+            .args(["-s", name, &pid])
+            .status();
+        assert!(sent.expect("kill runs").success());
+    };
+    signal("STOP");
+    std::thread::sleep(Duration::from_millis(1_000));
+    client.send(0, &ClientMessage::Lease(600));
+    signal("CONT");
+    client.send(9, &ClientMessage::Ping(b"p".to_vec()));
+    assert_eq!(client.next(), (9, AgentMessage::Pong(b"p".to_vec())));
     assert_eq!(client.try_next(), None);
     assert_eq!(agent.child.wait().expect("ended").code(), Some(124));
 }

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 pub(super) use engine::{engine_line, engine_report};
 pub(super) use stats::stats_rows;
-pub(super) use upkeep::{sandboxes, swept};
+pub(super) use upkeep::{listed, sandboxes, swept};
 
 /// How data is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

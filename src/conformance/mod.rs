@@ -65,6 +65,7 @@ pub mod logs;
 pub mod network;
 pub mod output;
 pub mod pause;
+pub mod resources;
 pub mod services;
 pub mod shared_storage;
 pub mod snapshot;
@@ -98,6 +99,7 @@ pub fn cases() -> Vec<Case> {
         lifecycle::cases(),
         endpoint::cases(),
         pause::cases(),
+        resources::cases(),
         connect::cases(),
         logs::cases(),
         services::cases(),

@@ -1,5 +1,7 @@
 //! How much memory the sandboxes of one provider may have together: who does not fit waits in the order of asking.
 
+mod board;
+
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -8,10 +10,14 @@ use serde::Serialize;
 use tokio::sync::Notify;
 
 use crate::error::{Error, ErrorKind, Operation, Resource, Result};
+use crate::spec::SandboxId;
 
 use super::DockerProvider;
 use super::config::AdmissionConfig;
+use super::owner::Presence;
 use super::request::CreateRequest;
+
+pub use board::WaitingCreate;
 
 /// A create that waits for memory. Made by [`DockerProvider::queue`](super::DockerProvider::queue).
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -56,9 +62,20 @@ struct Books {
 #[derive(Debug)]
 struct Waiting {
     ticket: u64,
-    bytes: u64,
+    asked: Asked,
     since: Instant,
     is_next: Arc<Notify>,
+    /// It did not get its memory at once, and others may know.
+    shown: Option<Presence>,
+}
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+pub(super) struct Asked {
+    pub(super) sandbox: SandboxId,
+    pub(super) engine: Arc<str>,
+    pub(super) project: Option<String>,
+    pub(super) bytes: u64,
 }
 
 /// Memory that a sandbox has been given; its drop gives it back.
@@ -112,9 +129,11 @@ impl Drop for Place<'_> {
     fn drop(&mut self) {
         let mut books = lock(&self.admission.0);
         if let Some(position) = books.position(self.ticket) {
-            books.waiting.remove(position);
+            let gone = books.waiting.remove(position);
             // Whoever comes next may fit where this one did not.
             books.call_next();
+            self.admission
+                .show(&books, gone.and_then(|waiting| waiting.shown).is_some());
         }
     }
 }
@@ -129,10 +148,11 @@ impl Admission {
     /// Dropping the future leaves the queue.
     pub(super) async fn admit(
         &self,
-        bytes: u64,
+        asked: Asked,
         capacity: u64,
         config: &AdmissionConfig,
     ) -> Result<Reservation> {
+        let bytes = asked.bytes;
         if bytes > capacity {
             return Err(exhausted(format!(
                 "a sandbox of {} MiB never fits into the {} MiB that all may have together",
@@ -141,15 +161,17 @@ impl Admission {
             )));
         }
         let is_next = Arc::new(Notify::new());
-        let (place, position) = self.join(bytes, &is_next);
+        let (place, position) = self.join(asked, &is_next);
         let began = Instant::now();
-        if position > 0 || !self.fits(bytes, capacity) {
-            tracing::info!(
-                position = position + 1,
-                memory_mib = bytes >> 20,
-                "a create waits for memory"
-            );
+        if let Some(reservation) = self.take(&place, bytes, capacity) {
+            return Ok(reservation);
         }
+        tracing::info!(
+            position = position + 1,
+            memory_mib = bytes >> 20,
+            "a create waits for memory"
+        );
+        self.let_others_know(place.ticket);
         let turn = async {
             loop {
                 if let Some(reservation) = self.take(&place, bytes, capacity) {
@@ -174,15 +196,16 @@ impl Admission {
         })
     }
 
-    fn join(&self, bytes: u64, is_next: &Arc<Notify>) -> (Place<'_>, usize) {
+    fn join(&self, asked: Asked, is_next: &Arc<Notify>) -> (Place<'_>, usize) {
         let mut books = lock(&self.0);
         let ticket = books.next;
         books.next += 1;
         books.waiting.push_back(Waiting {
             ticket,
-            bytes,
+            asked,
             since: Instant::now(),
             is_next: Arc::clone(is_next),
+            shown: None,
         });
         let place = Place {
             admission: self,
@@ -191,8 +214,14 @@ impl Admission {
         (place, books.waiting.len() - 1)
     }
 
-    fn fits(&self, bytes: u64, capacity: u64) -> bool {
-        lock(&self.0).reserved.saturating_add(bytes) <= capacity
+    /// Others of this machine may see that it waits.
+    fn let_others_know(&self, ticket: u64) {
+        let presence = Presence::show();
+        let mut books = lock(&self.0);
+        if let Some(position) = books.position(ticket) {
+            books.waiting[position].shown = Some(presence);
+            self.show(&books, true);
+        }
     }
 
     /// Takes the memory if it is this one's turn and it fits.
@@ -202,9 +231,10 @@ impl Admission {
         if !is_first || books.reserved.saturating_add(bytes) > capacity {
             return None;
         }
-        books.waiting.pop_front();
+        let taken = books.waiting.pop_front();
         books.reserved += bytes;
         books.call_next();
+        self.show(&books, taken.and_then(|waiting| waiting.shown).is_some());
         Some(Reservation {
             admission: self.clone(),
             bytes: Mutex::new(bytes),
@@ -217,7 +247,7 @@ impl Admission {
         let waiting = books.waiting.iter().enumerate();
         let waiting = waiting.map(|(index, waiting)| QueuedCreate {
             position: index + 1,
-            memory_bytes: waiting.bytes,
+            memory_bytes: waiting.asked.bytes,
             waited_s: waiting.since.elapsed().as_secs_f64(),
         });
         (books.reserved, waiting.collect())
@@ -245,7 +275,11 @@ pub(super) fn capacity(engine_bytes: u64, fraction: f64) -> u64 {
 
 impl DockerProvider {
     /// Waits for the memory that a sandbox counts for, where that is bounded.
-    pub(super) async fn admit(&self, request: &CreateRequest) -> Result<Option<Arc<Reservation>>> {
+    pub(super) async fn admit(
+        &self,
+        request: &CreateRequest,
+        sandbox: &SandboxId,
+    ) -> Result<Option<Arc<Reservation>>> {
         let config = &self.config().admission;
         let Some(capacity) = self.memory_capacity() else {
             return Ok(None);
@@ -254,7 +288,13 @@ impl DockerProvider {
         let bytes = limit
             .and_then(|limit| u64::try_from(limit).ok())
             .unwrap_or(config.unlimited_counts_mib << 20);
-        let reservation = self.shared.admission.admit(bytes, capacity, config).await?;
+        let asked = Asked {
+            sandbox: sandbox.clone(),
+            engine: Arc::clone(&self.engine().await?.address),
+            project: request.options.project.clone(),
+            bytes,
+        };
+        let reservation = self.shared.admission.admit(asked, capacity, config).await?;
         Ok(Some(Arc::new(reservation)))
     }
 
@@ -265,7 +305,8 @@ impl DockerProvider {
         Some(capacity(engine.memory_bytes?, fraction))
     }
 
-    /// Who waits to be created, and for what. Asks no engine.
+    /// Which creates of this provider wait, and for what. Asks no engine; [`waiting_creates`](Self::waiting_creates) sees those
+    /// of other processes, too.
     pub fn queue(&self) -> CreateQueue {
         let (reserved_bytes, waiting) = self.shared.admission.report();
         let (creates_at_once, creates_free) = self.lanes().creates();
@@ -280,107 +321,4 @@ impl DockerProvider {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-
-    const MIB: u64 = 1 << 20;
-
-    fn config(max_wait: Option<Duration>) -> AdmissionConfig {
-        AdmissionConfig {
-            max_wait,
-            ..AdmissionConfig::default()
-        }
-    }
-
-    fn positions(admission: &Admission) -> Vec<u64> {
-        let (_, waiting) = admission.report();
-        assert!(
-            waiting
-                .iter()
-                .enumerate()
-                .all(|(index, one)| one.position == index + 1)
-        );
-        waiting.iter().map(|one| one.memory_bytes / MIB).collect()
-    }
-
-    async fn until(mut holds: impl FnMut() -> bool) {
-        for _ in 0..2000 {
-            if holds() {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        panic!("it never came to be");
-    }
-
-    #[tokio::test]
-    async fn who_asked_first_gets_it_first_and_nobody_overtakes() {
-        let admission = Admission::default();
-        let first = admission.admit(60 * MIB, 100 * MIB, &config(None)).await.unwrap();
-        let wait = |bytes: u64| {
-            let admission = admission.clone();
-            tokio::spawn(async move { admission.admit(bytes * MIB, 100 * MIB, &config(None)).await })
-        };
-        let large = wait(80);
-        until(|| positions(&admission) == [80]).await;
-        // It would fit, but somebody asked before.
-        let small = wait(10);
-        until(|| positions(&admission) == [80, 10]).await;
-        first.release();
-        first.release();
-        let large = large.await.unwrap().unwrap();
-        let small = small.await.unwrap().unwrap();
-        assert_eq!(admission.report(), (90 * MIB, vec![]));
-        drop(large);
-        assert_eq!(admission.report().0, 10 * MIB);
-        drop(small);
-        assert_eq!(admission.report().0, 0);
-    }
-
-    #[tokio::test]
-    async fn who_gives_up_lets_the_next_one_in() {
-        let admission = Admission::default();
-        let held = admission.admit(60 * MIB, 100 * MIB, &config(None)).await.unwrap();
-        let other = admission.clone();
-        let large = tokio::spawn(async move { other.admit(80 * MIB, 100 * MIB, &config(None)).await });
-        until(|| positions(&admission) == [80]).await;
-        let other = admission.clone();
-        let small = tokio::spawn(async move { other.admit(40 * MIB, 100 * MIB, &config(None)).await });
-        until(|| positions(&admission) == [80, 40]).await;
-        large.abort();
-        drop(small.await.unwrap().unwrap());
-        drop(held);
-        assert_eq!(admission.report(), (0, vec![]));
-    }
-
-    #[tokio::test]
-    async fn a_wait_ends_and_what_never_fits_does_not_wait() {
-        let admission = Admission::default();
-        let never = admission
-            .admit(101 * MIB, 100 * MIB, &config(None))
-            .await
-            .unwrap_err();
-        assert_eq!(never.kind(), ErrorKind::ResourceExhausted(Resource::Memory));
-        assert!(!never.is_retryable());
-        let held = admission.admit(60 * MIB, 100 * MIB, &config(None)).await.unwrap();
-        let late = admission
-            .admit(60 * MIB, 100 * MIB, &config(Some(Duration::from_millis(50))))
-            .await
-            .unwrap_err();
-        assert_eq!(late.kind(), ErrorKind::ResourceExhausted(Resource::Memory));
-        assert!(
-            late.is_retryable() && late.to_string().contains("place 1"),
-            "{late}"
-        );
-        assert_eq!(admission.report(), (60 * MIB, vec![]));
-        drop(held);
-    }
-
-    #[test]
-    fn a_fraction_of_the_engines_memory() {
-        assert_eq!(capacity(1000, 0.8), 800);
-        assert_eq!(capacity(1000, 1.0), 1000);
-    }
-}
+mod tests;

@@ -1,21 +1,24 @@
 //! Using a sandbox by its id from another process than the one that made it (contract K8, K9, D23).
 
+use std::sync::Arc;
+
 use bollard::models::ContainerInspectResponse;
 
 use crate::error::{Error, ErrorKind, Operation, Result, SandboxReason};
 use crate::provider::{ForeignSandboxes, SandboxHandle};
 use crate::spec::{Ports, SandboxDescriptor, SandboxDetail, SandboxId, SandboxStatus};
 
-use super::agent::Resident;
-use super::lease::let_go;
-use super::owner::LABEL;
+use super::agent::{ExecPathPolicy, Resident, Tended};
+use super::lease::{Taken, let_go};
+use super::owner::{Keep, LABEL, Marks, owner};
 use super::status::{Looked, status_of};
 use super::{DockerProvider, DockerRaw, PROVIDER, shell};
 
 impl DockerProvider {
     /// Gives a handle of a running or paused sandbox that this library made, by its name or the id of its container.
     ///
-    /// The shell is looked for again; in a paused sandbox, where nothing can be tried, it is taken to be `sh`.
+    /// The shell is looked for again; in a paused sandbox, where nothing can be tried, it is taken to be `sh`. One that
+    /// another process has made stays as long as that process or a process with such a handle lives (`docs/leaks.md`).
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`] when there is none; [`ErrorKind::Sandbox`] when it is not running;
@@ -49,6 +52,9 @@ impl DockerProvider {
         }
         let container_id = inspected.id.clone().unwrap_or_else(|| id.to_owned());
         let agent = Resident::found(self.config().exec.exec_path, &inspected);
+        let taken = self
+            .hold_of_another(&inspected, &name, &container_id, &agent)
+            .await?;
         let known_shell = descriptor
             .shell
             .as_ref()
@@ -69,7 +75,37 @@ impl DockerProvider {
                 shell,
                 agent,
                 admitted: None,
+                _taken: taken,
             }))
+    }
+
+    /// Holds a sandbox that another process has made and that goes with that process, so that it goes with this one.
+    async fn hold_of_another(
+        &self,
+        inspected: &ContainerInspectResponse,
+        name: &SandboxId,
+        container_id: &str,
+        agent: &Arc<Resident>,
+    ) -> Result<Option<Arc<Taken>>> {
+        let labels = inspected
+            .config
+            .as_ref()
+            .and_then(|config| config.labels.as_ref());
+        let marks = labels.map(Marks::read).unwrap_or_default();
+        let is_of_another = marks.owner.is_some_and(|maker| maker != owner().id);
+        if !is_of_another || marks.keep == Keep::Yes {
+            return Ok(None);
+        }
+        // The agent wants to hear of its owner also where commands go by the engine.
+        let agent = if agent.is_main_process() {
+            Arc::clone(agent)
+        } else {
+            Resident::found(ExecPathPolicy::Auto, inspected)
+        };
+        let tended = Tended::new(self, container_id, &agent);
+        Ok(Some(Arc::new(
+            self.any_keeper().await?.take(name.as_str(), tended).await,
+        )))
     }
 
     /// Gives a handle of a sandbox that this library made, in whatever state it is, to look at it: its status, its log,
@@ -94,6 +130,7 @@ impl DockerProvider {
                 container_id: inspected.id.unwrap_or_else(|| id.to_owned()),
                 shell: Some(shell.unwrap_or_else(|| "sh".to_owned())),
                 admitted: None,
+                _taken: None,
             }))
     }
 
@@ -137,6 +174,7 @@ impl DockerProvider {
             container_id: inspected.id.unwrap_or_else(|| id.to_owned()),
             shell: None,
             admitted: None,
+            _taken: None,
         };
         self.container_detail(&handle, &raw).await
     }

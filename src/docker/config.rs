@@ -187,8 +187,8 @@ pub struct ProbeConfig {
 #[serde(default)]
 #[non_exhaustive]
 pub struct LaneConfig {
-    /// Creates and starts. None by default: twice the engine's processors, from 4 to 64. They are bound by the engine's
-    /// processor time: more in flight only make each slower.
+    /// Creates and starts. None by default: twice the engine's processors to begin with, from 4 to 64; while creates wait,
+    /// one more or one less is tried now and then and kept where it pays, from one to four for each processor.
     pub create: Option<usize>,
     /// Archives in and out. Default 16.
     pub transfer: usize,

@@ -12,10 +12,9 @@ use crate::provider::SandboxHandle;
 use crate::spec::{PullPolicy, SandboxSpec};
 
 use super::able::{unable, warned};
-use super::agent::Plan;
+use super::agent::{Plan, Tended};
 use super::failure::EngineFailure;
 use super::image::{Wanted, image_error, problem_of};
-use super::lanes::Lane;
 use super::lease::check_not_ending;
 use super::owner::Keep;
 use super::request::{CreateRequest, draft};
@@ -34,11 +33,11 @@ impl DockerProvider {
         let engine = self.engine().await?;
         let request = draft.for_engine(engine.api_version)?;
         self.check_able(spec).await?;
-        let admitted = self.admit(&request).await?;
-        let request = request.with_labels(engine.engine_now(), spec.ttl(), &config.lease);
-        let keeper = self.keeper().await?;
         // The name is fixed before the call, so that a lost answer can still be cleaned up (contract D17).
         let id = new_sandbox_id()?;
+        let admitted = self.admit(&request, &id).await?;
+        let request = request.with_labels(engine.engine_now(), spec.ttl(), &config.lease);
+        let keeper = self.keeper().await?;
         let mut guard = CreateGuard::new(self, id.clone());
         // Before anything is made: whoever sees the container sees a living owner, too.
         if request.options.keep == Keep::No {
@@ -71,12 +70,14 @@ impl DockerProvider {
             Ok(shell) => {
                 plan.remember(self, &request);
                 keeper.made(id.as_str());
+                keeper.tend(id.as_str(), Tended::new(self, &container_id, &agent));
                 guard.made = Made::HandedOut;
                 let raw = DockerRaw {
                     container_id,
                     shell,
                     agent,
                     admitted,
+                    _taken: None,
                 };
                 Ok(SandboxHandle::new(id, PROVIDER)
                     .with_ports(spec.ports().clone())
@@ -126,12 +127,12 @@ impl DockerProvider {
             self.pull_shared(&wanted(true), None).await?;
         }
         self.lanes().adapt_to(self.engine().await?.cpus);
-        let mut slot = self.lanes().slot(Lane::Create).await?;
+        let mut slot = self.lanes().create_slot().await?;
         let mut answer = self.create_call(guard, request, plan).await?;
         if is_missing_image(&answer) && request.options.pull_policy == PullPolicy::Missing {
             drop(slot);
             self.pull_shared(&wanted(false), None).await?;
-            slot = self.lanes().slot(Lane::Create).await?;
+            slot = self.lanes().create_slot().await?;
             answer = self.create_call(guard, request, plan).await?;
         }
         let container = answer.map_err(|failure| create_error(request, failure))?;
@@ -147,7 +148,7 @@ impl DockerProvider {
         self.look_at_shared(request).await?;
         plan.provide(self, &container.id, request).await?;
         self.start_container(&container.id, request).await?;
-        drop(slot);
+        slot.made();
         Ok(container.id)
     }
 

@@ -1,8 +1,10 @@
 //! How many calls of each class may be in flight. Close, kill, status and inspect have no limit: they never wait behind
 //! commands.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Once};
+mod creates;
+mod tuning;
+
+use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -10,13 +12,14 @@ use crate::error::{Error, ErrorKind, Operation, Result};
 
 use super::config::LaneConfig;
 
-/// A class of calls that compete for slots with each other and with no other class.
+use creates::{CreateSlot, Creates};
+
+/// A class of calls that compete for slots with each other and with no other class. Creating and starting containers is
+/// one more, see [`Lanes::create_slot`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lane {
     /// Running commands.
     Exec,
-    /// Creating and starting containers. The engine is bound by processor time here: more in flight only add latency.
-    Create,
     /// Archives in and out.
     Transfer,
     /// Pulling images.
@@ -27,29 +30,16 @@ pub(super) enum Lane {
 #[derive(Debug)]
 pub(super) struct Lanes {
     exec: Arc<Semaphore>,
-    create: Arc<Semaphore>,
+    create: Arc<Creates>,
     transfer: Arc<Semaphore>,
     pull: Arc<Semaphore>,
-    /// How many slots the create lane has.
-    creates: AtomicUsize,
-    /// Done when the create lane has the limit of its engine.
-    adapted: Once,
 }
 
 impl Lanes {
     pub(super) fn new(config: &LaneConfig, exec_concurrency: usize) -> Self {
-        // Until an engine is known it is taken for one like this machine.
-        let processors = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
-        let creates = config.create.unwrap_or_else(|| creates_for(processors));
-        let adapted = Once::new();
-        if config.create.is_some() {
-            adapted.call_once(|| {});
-        }
         Self {
-            creates: AtomicUsize::new(creates),
-            adapted,
             exec: slots(exec_concurrency),
-            create: slots(creates),
+            create: Creates::new(config.create),
             transfer: slots(config.transfer),
             pull: slots(config.pull),
         }
@@ -63,43 +53,30 @@ impl Lanes {
             .map_err(|_| closed())
     }
 
+    /// Waits for a slot to create or start a container. Dropping the future leaves the queue.
+    pub(super) async fn create_slot(&self) -> Result<CreateSlot> {
+        self.create.slot().await
+    }
+
     /// Gives the create lane the limit that fits an engine with so many processors, once, and unless one is configured.
     pub(super) fn adapt_to(&self, processors: Option<u32>) {
-        let Some(processors) = processors.and_then(|count| usize::try_from(count).ok()) else {
-            return;
-        };
-        self.adapted.call_once(|| {
-            let target = creates_for(processors);
-            let before = self.creates.swap(target, Ordering::Relaxed);
-            if target > before {
-                self.create.add_permits(target - before);
-            } else {
-                self.create.forget_permits(before - target);
-            }
-        });
+        if let Some(processors) = processors.and_then(|count| usize::try_from(count).ok()) {
+            self.create.adapt_to(processors);
+        }
     }
 
     /// How many creates may be in flight, and how many more may be begun now.
     pub(super) fn creates(&self) -> (usize, usize) {
-        (
-            self.creates.load(Ordering::Relaxed),
-            self.create.available_permits(),
-        )
+        self.create.report()
     }
 
     fn lane(&self, lane: Lane) -> &Arc<Semaphore> {
         match lane {
             Lane::Exec => &self.exec,
-            Lane::Create => &self.create,
             Lane::Transfer => &self.transfer,
             Lane::Pull => &self.pull,
         }
     }
-}
-
-/// Creates are bound by the engine's processor time: more than two a processor only wait for each other.
-fn creates_for(processors: usize) -> usize {
-    (2 * processors).clamp(4, 64)
 }
 
 fn slots(limit: usize) -> Arc<Semaphore> {
@@ -112,33 +89,4 @@ fn closed() -> Error {
         Operation::Connect,
         "the provider's lanes are closed",
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_create_lane_has_two_slots_for_each_processor_of_its_engine() {
-        let lanes = Lanes::new(&LaneConfig::default(), 1);
-        for (processors, expected) in [(Some(32), 64), (Some(2), 64)] {
-            lanes.adapt_to(processors);
-            assert_eq!(
-                lanes.creates(),
-                (expected, expected),
-                "only the first time counts"
-            );
-        }
-        let small = Lanes::new(&LaneConfig::default(), 1);
-        small.adapt_to(None);
-        small.adapt_to(Some(1));
-        assert_eq!(small.creates(), (4, 4));
-        let config = LaneConfig {
-            create: Some(3),
-            ..LaneConfig::default()
-        };
-        let configured = Lanes::new(&config, 1);
-        configured.adapt_to(Some(32));
-        assert_eq!(configured.creates(), (3, 3));
-    }
 }

@@ -1,32 +1,34 @@
-//! The lease of this process on one engine: an empty volume whose labels say until when the process counts as alive,
-//! renewed while it has sandboxes. The work is done on the library's own thread.
-//!
-//! A volume's labels can't be changed: a lease is renewed by making the next and then removing the last, so that there
-//! is no moment without one.
+//! The lease of this process on one engine, kept while the process has sandboxes: an empty volume whose labels say until
+//! when the process counts as alive, and what the agents of the sandboxes are told. The work is done on the library's
+//! own thread.
 
-use std::collections::{HashMap, HashSet};
+mod taken;
+mod volume;
+
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use bollard::models::VolumeCreateRequest;
-use bollard::query_parameters::{ListContainersOptionsBuilder, RemoveVolumeOptions};
+use futures::{StreamExt, stream};
 use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
 
 use crate::error::{Error, ErrorKind, Operation, Result};
-
 use crate::provider::SweepProvider;
 
 use super::DockerProvider;
+use super::agent::Tended;
 use super::config::LeaseConfig;
-use super::connect::{Engine, EngineTime};
-use super::failure::{EngineFailure, QUICK, call};
-use super::owner::{Keep, LABEL, Presence, Stamp, kind, owner};
+use super::connect::Engine;
+use super::owner::Presence;
 
-/// How often the last lease is tried to be removed when the process needs it no more.
-const REMOVALS: u32 = 3;
+pub(super) use taken::{Taken, held_by_this_process};
 
 /// How long after a failed renewal the next is tried, at most.
 const RETRY: Duration = Duration::from_secs(5);
+
+/// How many connections to agents are made at once.
+const CONNECTING: usize = 8;
 
 /// How long `aclose` waits until the last lease is gone.
 const RELEASE: Duration = Duration::from_secs(30);
@@ -39,6 +41,10 @@ pub(super) struct Keeper {
     state: Mutex<State>,
     /// Wakes the task when the last sandbox has gone.
     emptied: Notify,
+    /// Wakes the task when a sandbox was taken over, which the lease has to say.
+    urged: Notify,
+    /// How many takings the lease tells of.
+    told: watch::Sender<u64>,
     /// There is no lease, and no task that makes one.
     idle: watch::Sender<bool>,
 }
@@ -47,11 +53,17 @@ pub(super) struct Keeper {
 struct State {
     held: HashMap<String, Held>,
     is_running: bool,
+    /// How many sandboxes were taken over so far.
+    takings: u64,
 }
 
 #[derive(Debug)]
 struct Held {
     stage: Stage,
+    /// How many handles have taken it over from another process; 0 for one of this process.
+    takers: usize,
+    /// The agent that wants to hear of its owner.
+    agent: Option<Tended>,
     _presence: Presence,
 }
 
@@ -80,6 +92,8 @@ impl Keeper {
                 config: config.clone(),
                 state: Mutex::default(),
                 emptied: Notify::new(),
+                urged: Notify::new(),
+                told: watch::Sender::new(0),
                 idle: watch::Sender::new(true),
             });
             keepers.push(Arc::downgrade(&keeper));
@@ -91,6 +105,8 @@ impl Keeper {
     pub(super) fn hold(self: &Arc<Self>, sandbox: &str) {
         let held = Held {
             stage: Stage::Making,
+            takers: 0,
+            agent: None,
             _presence: Presence::show(),
         };
         let starts = {
@@ -98,9 +114,13 @@ impl Keeper {
             state.held.insert(sandbox.to_owned(), held);
             !std::mem::replace(&mut state.is_running, true)
         };
-        if !starts {
-            return;
+        if starts {
+            self.start();
         }
+    }
+
+    /// Starts the task that keeps the lease.
+    fn start(self: &Arc<Self>) {
         self.idle.send_replace(false);
         if let Some(runtime) = crate::provider::own_runtime() {
             runtime.spawn(Arc::clone(self).keep());
@@ -114,6 +134,13 @@ impl Keeper {
     pub(super) fn made(&self, sandbox: &str) {
         if let Some(held) = self.state().held.get_mut(sandbox) {
             held.stage = Stage::Made;
+        }
+    }
+
+    /// The sandbox has an agent that wants to hear of its owner.
+    pub(super) fn tend(&self, sandbox: &str, agent: Option<Tended>) {
+        if let Some(held) = self.state().held.get_mut(sandbox) {
+            held.agent = agent;
         }
     }
 
@@ -180,6 +207,7 @@ impl Keeper {
 
     async fn keep(self: Arc<Self>) {
         let mut last: Option<String> = None;
+        let mut connecting: Option<JoinHandle<()>> = None;
         loop {
             if self.state().held.is_empty() {
                 self.drop_lease(last.take()).await;
@@ -191,8 +219,10 @@ impl Keeper {
                 }
                 continue;
             }
-            let pause = match self.make_next().await {
+            let (takings, taken) = self.taken();
+            let pause = match self.make_next(&taken).await {
                 Ok(next) => {
+                    self.told.send_replace(takings);
                     if let Some(last) = last.replace(next) {
                         let _left_to_a_sweep = self.remove(&last).await;
                     }
@@ -203,9 +233,38 @@ impl Keeper {
                     (self.config.renewal / 4).min(RETRY)
                 }
             };
-            if tokio::time::timeout(pause, self.emptied()).await.is_err() {
-                self.forget_the_gone().await;
+            self.renew_in_sandboxes(&mut connecting);
+            tokio::select! {
+                () = tokio::time::sleep(pause) => self.forget_the_gone().await,
+                () = self.emptied() => {}
+                () = self.urged.notified() => {}
             }
+        }
+    }
+
+    /// Tells the agents of this process's sandboxes that it lives: at once over the connections that there are; new ones
+    /// are made beside, so that the lease itself does not wait for them.
+    fn renew_in_sandboxes(&self, connecting: &mut Option<JoinHandle<()>>) {
+        let lease = self.config.without_client();
+        let agents: Vec<Tended> = {
+            let state = self.state();
+            state
+                .held
+                .values()
+                .filter_map(|held| held.agent.clone())
+                .collect()
+        };
+        let apart: Vec<Tended> = agents
+            .into_iter()
+            .filter(|agent| !agent.renew_at_once(lease))
+            .collect();
+        let is_busy = connecting.as_ref().is_some_and(|task| !task.is_finished());
+        if !apart.is_empty() && !is_busy {
+            *connecting = Some(tokio::spawn(async move {
+                stream::iter(apart)
+                    .for_each_concurrent(CONNECTING, |agent| async move { agent.renew(lease).await })
+                    .await;
+            }));
         }
     }
 
@@ -215,84 +274,9 @@ impl Keeper {
         }
     }
 
-    async fn make_next(&self) -> Result<String, EngineFailure> {
-        // Asked each time: the engine's clock may have been set, and ours stands still while this machine sleeps.
-        let created = self.engine.ask_time().await?;
-        let lease = created.plus(self.config.length);
-        let name = lease_name(&owner().id, lease);
-        let request = VolumeCreateRequest {
-            name: Some(name.clone()),
-            labels: Some(
-                Stamp {
-                    kind: kind::LEASE,
-                    created,
-                    expires: None,
-                    lease,
-                    renewal: self.config.renewal,
-                    project: None,
-                    keep: Keep::No,
-                }
-                .labels(),
-            ),
-            ..VolumeCreateRequest::default()
-        };
-        call(QUICK, self.engine.client.create_volume(request)).await?;
-        Ok(name)
-    }
-
-    async fn drop_lease(&self, last: Option<String>) {
-        let Some(last) = last else { return };
-        for _ in 0..REMOVALS {
-            match self.remove(&last).await {
-                Ok(()) => return,
-                Err(failure) => {
-                    tracing::debug!(volume = last, %failure, "the lease was not removed");
-                    tokio::time::sleep(Duration::from_secs(1)).await;
-                }
-            }
-        }
-        tracing::warn!(volume = last, "the lease of this process is left to a sweep");
-    }
-
-    async fn remove(&self, volume: &str) -> Result<(), EngineFailure> {
-        let removed = self
-            .engine
-            .client
-            .remove_volume(volume, None::<RemoveVolumeOptions>);
-        match call(QUICK, removed).await {
-            // Somebody has pruned it.
-            Err(failure) if failure.is_status(404) => Ok(()),
-            other => other,
-        }
-    }
-
-    async fn sandboxes_there(&self) -> Result<HashSet<String>, EngineFailure> {
-        let filters = HashMap::from([("label", vec![format!("{LABEL}.owner={}", owner().id)])]);
-        let options = ListContainersOptionsBuilder::new()
-            .all(true)
-            .filters(&filters)
-            .build();
-        let containers = call(QUICK, self.engine.client.list_containers(Some(options))).await?;
-        Ok(containers
-            .into_iter()
-            .flat_map(|container| container.names.unwrap_or_default())
-            .map(|name| name.trim_start_matches('/').to_owned())
-            .collect())
-    }
-
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// A name that shows whose lease it is and until when; `:` is not allowed in names of volumes.
-fn lease_name(owner: &str, end: EngineTime) -> String {
-    let end: String = end
-        .to_rfc3339()
-        .chars()
-        .filter(|character| !matches!(character, '-' | ':'))
-        .collect();
-    format!("{LABEL}-lease-{owner}-{end}")
 }
 
 /// Refuses to make more while a signal has everything removed.
@@ -307,15 +291,14 @@ pub(super) fn check_not_ending() -> Result<()> {
     Ok(())
 }
 
+fn keepers() -> Vec<Arc<Keeper>> {
+    let keepers = KEEPERS.lock().unwrap_or_else(PoisonError::into_inner);
+    keepers.iter().filter_map(Weak::upgrade).collect()
+}
+
 /// Nobody needs the lease for this sandbox any more. It may have been made through another provider of this process.
 pub(super) fn let_go(sandbox: &str) {
-    let keepers: Vec<Arc<Keeper>> = KEEPERS
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .iter()
-        .filter_map(Weak::upgrade)
-        .collect();
-    for keeper in keepers {
+    for keeper in keepers() {
         keeper.let_go(sandbox);
     }
 }
@@ -348,21 +331,5 @@ impl DockerProvider {
             Some(keeper) => keeper.released().await,
             None => Ok(()),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_name_of_a_lease_is_one_that_volumes_may_have() {
-        let end: EngineTime = "2026-11-29T22:12:35.441Z".parse().unwrap();
-        let name = lease_name("0123456789ab-cd", end);
-        assert_eq!(name, "gym-sandbox-lease-0123456789ab-cd-20261129T221235.441Z");
-        assert!(
-            name.bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
-        );
     }
 }

@@ -57,7 +57,7 @@ use crate::provider::{
 use crate::provider::{PtyAttachProvider, PtyProvider};
 use crate::spec::{ExecOptions, ExecPath, ExecResult, Mapping, SandboxId, SandboxSpec, SandboxStatus};
 
-pub use admission::{CreateQueue, QueuedCreate};
+pub use admission::{CreateQueue, QueuedCreate, WaitingCreate};
 pub use agent::ExecPathPolicy;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
@@ -75,7 +75,7 @@ pub use image::{ImageReference, PullConfig};
 use admission::{Admission, Reservation};
 use connect::Engine;
 use lanes::Lanes;
-use lease::Keeper;
+use lease::{Keeper, Taken};
 use options::ExecDefaults;
 
 /// The name of this provider.
@@ -131,6 +131,8 @@ pub struct DockerRaw {
     agent: Arc<agent::Resident>,
     /// The memory that it counts for, until it is closed.
     admitted: Option<Arc<Reservation>>,
+    /// It is another process's, and held by this one as long as there is a handle.
+    _taken: Option<Arc<Taken>>,
 }
 
 impl DockerRaw {

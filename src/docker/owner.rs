@@ -12,7 +12,7 @@ use crate::spec::SandboxFilter;
 use super::config::LONGEST_RENEWAL;
 use super::connect::EngineTime;
 
-pub(super) use file::{Presence, Proof, forget, proof_of};
+pub(super) use file::{Presence, Proof, forget, notices, proof_of, publish};
 
 /// Every object of ours carries this label.
 pub(super) const LABEL: &str = "gym-sandbox";
@@ -110,6 +110,8 @@ pub(super) struct Marks {
     pub(super) lease: Option<EngineTime>,
     pub(super) renewal: Option<Duration>,
     pub(super) keep: Keep,
+    /// The sandboxes of other processes that the owner of this lease has taken over.
+    pub(super) holds: Vec<String>,
 }
 
 impl Marks {
@@ -135,6 +137,9 @@ impl Marks {
             } else {
                 Keep::No
             },
+            holds: text("holds")
+                .map(|names| names.split(',').map(str::to_owned).collect())
+                .unwrap_or_default(),
         }
     }
 }

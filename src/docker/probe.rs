@@ -121,6 +121,7 @@ impl DockerProvider {
             shell: Some("sh".to_owned()),
             agent: Arc::clone(agent),
             admitted: None,
+            _taken: None,
         };
         let deadline = probe
             .deadline

@@ -23,6 +23,7 @@ pub(super) async fn find(
         shell: None,
         agent: Arc::clone(agent),
         admitted: None,
+        _taken: None,
     };
     // A sandbox may have a PATH without the directory of its shell.
     for sh in ["sh", "/bin/sh"] {

@@ -66,7 +66,10 @@ pub struct SandboxSummary {
     pub expires: Option<String>,
     /// The id of the process that made it.
     pub owner: Option<String>,
-    /// Whether that process lives.
+    /// The id of another process that has taken it over from that one and lives, or may live.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<String>,
+    /// Whether its owner lives; where another process has taken it over, whether that one or the owner lives.
     pub owner_state: OwnerState,
     /// The run it was made in.
     pub run: Option<String>,
@@ -87,6 +90,7 @@ impl SandboxSummary {
             age_s: None,
             expires: None,
             owner: None,
+            holder: None,
             owner_state,
             run: None,
             project: None,

@@ -1,9 +1,17 @@
 //! `ps`, `inspect` and `gc`: what there is, whose it is, and what is left of the dead.
 
+use std::collections::HashMap;
+
+use bollard::Docker;
+use bollard::models::{ContainerCreateBody, HostConfig, VolumeCreateRequest};
+use bollard::query_parameters::{CreateContainerOptionsBuilder, RemoveContainerOptionsBuilder};
+use gym_sandbox::docker::{DockerConfig, DockerProvider};
+use gym_sandbox::provider::ListProvider;
+use gym_sandbox::{SandboxFilter, SandboxProvider, SandboxResources, SandboxSpec};
 use serde_json::{Value, json};
 
 use crate::kept::{create, remove};
-use crate::support::{Call, assert_nothing_left, containers, engine_or_skip, expected, send, until};
+use crate::support::{BUSYBOX, Call, assert_nothing_left, containers, engine_or_skip, expected, send, until};
 
 async fn listed(run: &str) -> Vec<Value> {
     let answer = Call::new(&["ps", "--json", "--run", run]).answer().await;
@@ -96,4 +104,114 @@ async fn what_a_killed_run_leaves_is_named_and_removed() {
     assert!(removed.contains(&container), "{removed:?}");
     assert_eq!(swept.json()["failed"], json!([]));
     assert_nothing_left(&call.run).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d27_creates_that_wait_for_memory_are_listed_as_queued() {
+    let _docker = engine_or_skip!();
+    // More than half of what all may have together: the second one waits.
+    let mut config = DockerConfig::default();
+    config.admission.memory_fraction = Some(0.01);
+    let provider = DockerProvider::connect(config).await.unwrap();
+    let memory = provider.diagnose().await.unwrap().memory_bytes.unwrap();
+    let mebibytes = (memory / 100 * 6 / 10) >> 20;
+    let spec =
+        SandboxSpec::new(BUSYBOX).with_resources(SandboxResources::default().with_memory_mib(mebibytes));
+    let first = provider.create(&spec).await.unwrap();
+    let (waiting, of_second) = (provider.clone(), spec.clone());
+    let second = tokio::spawn(async move { waiting.create(&of_second).await });
+    let found = provider.list_sandboxes(&SandboxFilter::default()).await.unwrap();
+    let run = found
+        .into_iter()
+        .find(|sandbox| sandbox.sandbox_id == *first.sandbox_id())
+        .and_then(|sandbox| sandbox.run)
+        .unwrap();
+    let queued = until("the second one is queued", async || {
+        listed(&run)
+            .await
+            .into_iter()
+            .find(|entry| entry["status"] == "queued")
+    })
+    .await;
+    assert_eq!(
+        (
+            &queued["position"],
+            &queued["memory_bytes"],
+            &queued["owner_state"],
+            &queued["run"]
+        ),
+        (&json!(1), &json!(mebibytes << 20), &json!("alive"), &json!(run))
+    );
+    let text = Call::new(&["ps", "--run", &run]).answer().await.stdout();
+    let id = queued["sandbox_id"].as_str().unwrap();
+    assert!(
+        text.lines()
+            .any(|line| line.starts_with(id) && line.contains("queued 1")),
+        "{text}"
+    );
+    provider.close(&first).await.unwrap();
+    let second = second.await.unwrap().unwrap();
+    assert_eq!(second.sandbox_id().as_str(), id, "the id was fixed before");
+    assert!(listed(&run).await.iter().all(|entry| entry["status"] != "queued"));
+    provider.close(&second).await.unwrap();
+    provider.aclose().await.unwrap();
+}
+
+/// Makes a volume as another version of this library makes for its agent.
+async fn volume_of_another_version(docker: &Docker, mark: char) -> String {
+    let digits = gym_sandbox_agent::FINGERPRINT.len();
+    let name = format!("gym-sandbox-agent-{}", mark.to_string().repeat(digits));
+    let labels = [("gym-sandbox", "1"), ("gym-sandbox.kind", "shared")];
+    let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let request = VolumeCreateRequest {
+        name: Some(name.clone()),
+        labels: Some(HashMap::from(labels)),
+        ..VolumeCreateRequest::default()
+    };
+    docker.create_volume(request).await.unwrap();
+    name
+}
+
+#[tokio::test]
+async fn d35_shared_volumes_of_other_versions_go_when_asked_for_and_nothing_uses_them() {
+    let docker = engine_or_skip!();
+    let unused = volume_of_another_version(&docker, 'd').await;
+    let used = volume_of_another_version(&docker, 'e').await;
+    let name = format!("gym-sandbox-user-{}", uuid::Uuid::new_v4().simple());
+    let body = ContainerCreateBody {
+        image: Some(BUSYBOX.to_owned()),
+        host_config: Some(HostConfig {
+            binds: Some(vec![format!("{used}:/.gym-sandbox:ro")]),
+            ..HostConfig::default()
+        }),
+        ..ContainerCreateBody::default()
+    };
+    let options = CreateContainerOptionsBuilder::new().name(&name).build();
+    docker.create_container(Some(options), body).await.unwrap();
+    // The run of nobody: only what is shared can go.
+    let gc = async |options: &[&str]| {
+        let nobody = ["gc", "--json", "--run", &name];
+        let answer = Call::new(&[&nobody, options].concat()).answer().await;
+        assert_eq!(answer.code, Some(0), "{}", answer.stdout());
+        let removed = answer.json()["removed"].as_array().unwrap().clone();
+        let names = removed
+            .iter()
+            .map(|object| object["name"].as_str().unwrap().to_owned());
+        names.collect::<Vec<String>>()
+    };
+    let is_there = async |volume: &str| docker.inspect_volume(volume).await.is_ok();
+    assert_eq!(gc(&[]).await, Vec::<String>::new());
+    let dry = gc(&["--shared", "--dry-run"]).await;
+    assert!(dry.contains(&unused) && !dry.contains(&used), "{dry:?}");
+    assert!(is_there(&unused).await);
+    let removed = gc(&["--shared"]).await;
+    assert!(
+        removed.contains(&unused) && !removed.contains(&used),
+        "{removed:?}"
+    );
+    assert!(!is_there(&unused).await && is_there(&used).await);
+    let gone = RemoveContainerOptionsBuilder::new().force(true).build();
+    docker.remove_container(&name, Some(gone)).await.unwrap();
+    assert!(gc(&["--shared"]).await.contains(&used));
+    assert!(!is_there(&used).await);
 }

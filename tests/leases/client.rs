@@ -16,6 +16,8 @@ use crate::support::LIMIT;
 
 const ROLE: &str = "GYM_SANDBOX_TEST_ROLE";
 const LEASE: &str = "GYM_SANDBOX_TEST_LEASE";
+/// How patient it is with others, in seconds.
+pub(crate) const GRACE: &str = "GYM_SANDBOX_TEST_GRACE";
 
 /// What a client does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,6 +130,18 @@ impl Client {
         self.says("made").await
     }
 
+    /// Has a holder take over a sandbox of another one.
+    pub(crate) async fn attach(&mut self, id: &str) {
+        self.tell(&format!("attach {id}")).await;
+        assert_eq!(self.says("attached").await, id);
+    }
+
+    /// Has a holder drop what it has, without a word to the engine.
+    pub(crate) async fn forget(&mut self) {
+        self.tell("forget").await;
+        self.says("forgot").await;
+    }
+
     /// Has a holder run a command in each of its sandboxes, and looks that all went well.
     pub(crate) async fn works(&mut self, sandboxes: usize) {
         self.tell("exec").await;
@@ -175,6 +189,9 @@ fn config() -> DockerConfig {
     let (length, renewal) = lease.split_once(' ').unwrap();
     config.lease.length = Duration::from_secs_f64(length.parse().unwrap());
     config.lease.renewal = Duration::from_secs_f64(renewal.parse().unwrap());
+    if let Ok(grace) = std::env::var(GRACE) {
+        config.lease.grace = Duration::from_secs_f64(grace.parse().unwrap());
+    }
     config
 }
 
@@ -234,6 +251,9 @@ async fn hold(config: DockerConfig) {
                 for option in options.split_whitespace() {
                     spec = match option.split_once('=').unwrap() {
                         ("ttl", seconds) => spec.with_ttl(Duration::from_secs_f64(seconds.parse().unwrap())),
+                        ("idle", seconds) => {
+                            spec.with_idle_timeout(Duration::from_secs_f64(seconds.parse().unwrap()))
+                        }
                         ("exec_path", path) => spec.with_provider_option("exec_path", path),
                         ("project", project) => spec.with_provider_option("project", project),
                         ("keep", _) => spec.with_provider_option("keep", true),
@@ -254,6 +274,15 @@ async fn hold(config: DockerConfig) {
                     well += usize::from(result.is_success());
                 }
                 println!("client-ran {well} of {}", held.len());
+            }
+            ("attach", id) => {
+                let handle = provider.attach(id).await.unwrap();
+                println!("client-attached {}", handle.sandbox_id());
+                held.push(handle);
+            }
+            ("forget", _) => {
+                held.clear();
+                println!("client-forgot all");
             }
             ("end", _) => break,
             ("leave", _) => return,

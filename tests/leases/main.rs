@@ -18,6 +18,7 @@ mod common;
 #[path = "../common/proxy.rs"]
 mod proxy;
 
+mod agents;
 mod client;
 mod clock;
 mod ends;
@@ -27,3 +28,4 @@ mod lease;
 mod list;
 mod support;
 mod sweep;
+mod taken;

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use gym_sandbox::{ErrorKind, Resource, SandboxProvider, SandboxResources};
+use gym_sandbox::provider::ListProvider;
+use gym_sandbox::{ErrorKind, OwnerState, Resource, SandboxFilter, SandboxProvider, SandboxResources};
 
-use crate::common::{DockerTest, busybox, config, docker_with};
+use crate::common::{DockerTest, TEST_LABEL, busybox, config, docker_with};
 
 /// A provider whose sandboxes may have so many MiB together.
 async fn bounded(mebibytes: u64, max_wait: Option<Duration>) -> Option<DockerTest> {
@@ -50,6 +51,22 @@ async fn d27_a_create_waits_for_memory_until_another_sandbox_is_closed() {
             .is_some_and(|bytes| bytes.abs_diff(110 << 20) < 4096)
     );
     assert!(!second.is_finished());
+    // Another provider of this machine sees it, too; the ids of sandboxes are fixed before they are made.
+    let other = docker_with(config()).await.unwrap();
+    let of_this_test = SandboxFilter::default().with_label(TEST_LABEL, test.label());
+    let mut there = test.provider.list_sandboxes(&of_this_test).await.unwrap();
+    let owner = there.pop().unwrap().owner.unwrap();
+    let of_this_process = SandboxFilter::default().with_owner(owner.as_str());
+    let seen = other.provider.waiting_creates(&of_this_process).await.unwrap();
+    assert!(
+        seen.iter().any(|create| {
+            create.memory_bytes == 64 << 20
+                && create.position == 1
+                && create.owner == owner
+                && create.owner_state == OwnerState::Own
+        }),
+        "{seen:?}"
+    );
     // A dropped create leaves the queue.
     let provider = test.provider.clone();
     let third = tokio::spawn(async move { provider.create(&of(100)).await });
@@ -66,6 +83,13 @@ async fn d27_a_create_waits_for_memory_until_another_sandbox_is_closed() {
     test.provider.close(&first).await.unwrap();
     let second = second.await.unwrap().unwrap();
     assert!(test.provider.queue().waiting.is_empty());
+    let waiting = other.provider.waiting_creates(&of_this_process).await.unwrap();
+    assert!(
+        waiting
+            .iter()
+            .all(|create| create.sandbox_id != *second.sandbox_id()),
+        "{waiting:?}"
+    );
     test.provider.close(&second).await.unwrap();
     assert_eq!(test.provider.queue().reserved_bytes, 0);
 }

@@ -13,7 +13,8 @@ use crate::common::{DEBIAN, DockerTest, busybox, docker};
 use crate::{run, stdout};
 
 const PIDS: &str = "cat /sys/fs/cgroup/pids/pids.max 2>/dev/null || cat /sys/fs/cgroup/pids.max";
-const BOMB: &str = "b() { b | b & }; b; sleep 1000";
+/// The shell that throws it starts nothing more itself, so that it is there until it is killed.
+const BOMB: &str = "b() { b | b & }; b; while :; do :; done";
 
 /// A sandbox for a bomb. Never anywhere without a limit of processes.
 async fn shelter(test: &DockerTest, exec_path: &str) -> SandboxHandle {
@@ -27,10 +28,9 @@ async fn shelter(test: &DockerTest, exec_path: &str) -> SandboxHandle {
     handle
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn d3_d27_a_fork_bomb_is_killed_by_its_timeout_and_the_next_command_works() {
+async fn a_fork_bomb_leaves_a_sandbox_that_works(exec_path: &str) {
     let Some(test) = docker().await else { return };
-    let handle = shelter(&test, "agent").await;
+    let handle = shelter(&test, exec_path).await;
     let bomb = ExecOptions::new(BOMB).with_timeout(Duration::from_secs(3));
     let result = test.provider.exec(&handle, bomb).await.unwrap();
     assert_eq!(
@@ -52,16 +52,33 @@ async fn d3_d27_a_fork_bomb_is_killed_by_its_timeout_and_the_next_command_works(
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn d3_d27_a_fork_bomb_is_killed_by_its_timeout_and_the_next_command_works() {
+    a_fork_bomb_leaves_a_sandbox_that_works("agent").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d3_d27_a_fork_bomb_over_the_engine_is_killed_by_its_timeout_and_the_next_command_works() {
+    a_fork_bomb_leaves_a_sandbox_that_works("engine").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn d27_a_fork_bomb_over_the_engine_stays_in_its_sandbox_and_is_removed_with_it() {
     let Some(test) = docker().await else { return };
     let handle = shelter(&test, "engine").await;
-    let bomb = ExecOptions::new(BOMB).with_timeout(Duration::from_secs(3));
-    let result = test.provider.exec(&handle, bomb).await.unwrap();
-    assert_ne!(result.return_code, 0, "{result:?}");
+    let bomb = ExecOptions::new(BOMB).with_timeout(Duration::from_secs(600));
+    let (provider, of_bomb) = (test.provider.clone(), handle.clone());
+    let bomb = tokio::spawn(async move { provider.exec(&of_bomb, bomb).await });
     let beside = test.provider.create(&busybox()).await.unwrap();
     assert_eq!(stdout(&test, &beside, "echo works").await, "works\n");
+    assert!(!bomb.is_finished(), "the bomb is still at it");
     test.provider.close(&beside).await.unwrap();
     test.provider.close(&handle).await.unwrap();
+    let result = bomb.await.unwrap().unwrap();
+    assert_eq!(
+        (result.return_code, result.error_type),
+        (125, Some(ExecErrorType::Sandbox)),
+        "{result:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -32,7 +32,8 @@ pub enum ClientMessage {
     /// Asks for a pong with the same bytes (at most 64 are sent back). Any channel.
     Ping(Vec<u8>),
     /// From now on the sandbox ends this many milliseconds after the last message of any client: a lease that traffic
-    /// renews. 0 ends the lease. Only an agent that is PID 1 can end its sandbox. Channel 0.
+    /// renews, and that this message only renews where a longer one holds. 0 ends the lease. It is no use of the sandbox
+    /// that would keep it from its idle timeout. Only an agent that is PID 1 can end its sandbox. Channel 0.
     Lease(u64),
     /// Runs a command. The channel is new and becomes the command's.
     Exec(Box<ExecRequest>),

@@ -24,7 +24,8 @@ impl Server {
         };
         client.fill(&mut self.buffer);
         while let Some((channel, message)) = self.clients.get_mut(&id).and_then(super::Client::next) {
-            self.timers.note_message();
+            self.timers
+                .note_message(matches!(message, ClientMessage::Lease(_)));
             if let Err(reason) = self.obey(id, channel, message)
                 && let Some(client) = self.clients.get_mut(&id)
             {

@@ -1,17 +1,32 @@
 //! When the sandbox ends by itself, when commands are over their time, and how long the loop may sleep until then.
 
+use std::time::Instant;
+
 use super::command::Phase;
 use super::{Server, TIME_OVER};
 use crate::options::Options;
 use crate::protocol::{AgentHello, ExitCause};
 use crate::sys;
 
-/// The ends of a sandbox. All of them go on during a pause.
+/// How long after the end of a lease was seen the sandbox ends, at most: what was said during a pause is read first.
+const LAST_CALL_MS: u64 = 2_000;
+
+/// The ends of a sandbox. All of them go on during a pause; the lease stands still while the machine sleeps, as the
+/// client may have slept with it.
 pub(super) struct Timers {
     ends_at: Option<u64>,
     idle_ms: Option<u64>,
     lease_ms: Option<u64>,
+    /// When it was seen that the lease is over.
+    lease_over: Option<u64>,
+    /// The last word of any client.
     last_message: u64,
+    /// How long the machine had slept then.
+    asleep_before: u64,
+    /// When this began, by a clock that stands still while the machine sleeps.
+    awake_since: Instant,
+    /// The last that was more than a renewal of the lease.
+    last_use: u64,
     last_busy: u64,
 }
 
@@ -22,14 +37,23 @@ impl Timers {
             ends_at: options.ttl_ms.map(|ttl_ms| now.saturating_add(ttl_ms)),
             idle_ms: options.idle_ms,
             lease_ms: options.lease_ms,
+            lease_over: None,
             last_message: now,
+            asleep_before: now,
+            awake_since: Instant::now(),
+            last_use: now,
             last_busy: now,
         }
     }
 
-    /// A client has said something.
-    pub(super) fn note_message(&mut self) {
+    /// A client has said something, which renews the lease.
+    pub(super) fn note_message(&mut self, is_renewal: bool) {
         self.last_message = sys::now_ms();
+        self.asleep_before = self.asleep();
+        self.lease_over = None;
+        if !is_renewal {
+            self.last_use = self.last_message;
+        }
     }
 
     /// There is work: the time without any begins later.
@@ -37,8 +61,9 @@ impl Timers {
         self.last_busy = now;
     }
 
+    /// The longest lease that any client wants holds: one with a short one takes nothing from the others.
     pub(super) fn set_lease(&mut self, milliseconds: u64) {
-        self.lease_ms = (milliseconds > 0).then_some(milliseconds);
+        self.lease_ms = (milliseconds > 0).then(|| milliseconds.max(self.lease_ms.unwrap_or(0)));
     }
 
     pub(super) fn describe(&self, hello: &mut AgentHello) {
@@ -50,14 +75,34 @@ impl Timers {
 
     /// When the sandbox ends if nothing happens until then.
     fn next_end(&self, is_busy: bool) -> Option<u64> {
-        let after_message = |milliseconds: u64| self.last_message.saturating_add(milliseconds);
-        let after_work =
-            |milliseconds: u64| self.last_message.max(self.last_busy).saturating_add(milliseconds);
+        let after_work = |milliseconds: u64| self.last_use.max(self.last_busy).saturating_add(milliseconds);
         let idle = self.idle_ms.filter(|_| !is_busy).map(after_work);
-        [self.ends_at, idle, self.lease_ms.map(after_message)]
-            .into_iter()
-            .flatten()
-            .min()
+        let lease = self.lease_ms.map(|milliseconds| match self.lease_over {
+            Some(seen) => seen.saturating_add(milliseconds.min(LAST_CALL_MS)),
+            None => self.lease_end(milliseconds),
+        });
+        [self.ends_at, idle, lease].into_iter().flatten().min()
+    }
+
+    fn lease_end(&self, milliseconds: u64) -> u64 {
+        let asleep = self.asleep().saturating_sub(self.asleep_before);
+        self.last_message
+            .saturating_add(milliseconds)
+            .saturating_add(asleep)
+    }
+
+    /// How long the machine has slept, beside a number that stays the same.
+    fn asleep(&self) -> u64 {
+        let awake = u64::try_from(self.awake_since.elapsed().as_millis()).unwrap_or(u64::MAX);
+        sys::now_ms().saturating_sub(awake)
+    }
+
+    /// Notes that the lease is over, so that the sandbox ends when nobody says anything now.
+    fn look_at_lease(&mut self, now: u64) {
+        let end = self.lease_ms.map(|milliseconds| self.lease_end(milliseconds));
+        if end.is_some_and(|end| end <= now) {
+            self.lease_over.get_or_insert(now);
+        }
     }
 }
 
@@ -94,6 +139,7 @@ impl Server {
             // The time without work begins when the last command ends.
             self.timers.busy_at(now);
         }
+        self.timers.look_at_lease(now);
         if self.timers.next_end(is_busy).is_some_and(|at| at <= now) {
             self.end(TIME_OVER);
         }

@@ -247,6 +247,13 @@ impl Client {
         self.stream.write_all(&bytes).expect("sent");
     }
 
+    /// Sends a message to an agent that may have ended.
+    pub fn try_send(&mut self, channel: u32, message: &ClientMessage) -> bool {
+        let mut bytes = Vec::new();
+        message.append(&mut bytes, channel);
+        self.stream.write_all(&bytes).is_ok()
+    }
+
     /// The next message, None at the end of the connection.
     pub fn try_next(&mut self) -> Option<(u32, AgentMessage)> {
         let mut buffer = vec![0; 128 * 1024];

@@ -1,8 +1,8 @@
 //! `pause` and `resume`: freezes a sandbox, and lets it run again.
 
-use gym_sandbox::Result;
 use gym_sandbox::docker::DockerProvider;
 use gym_sandbox::provider::PauseProvider;
+use gym_sandbox::{Result, SandboxProvider};
 use serde::Serialize;
 
 use crate::cli::exit;
@@ -35,6 +35,11 @@ pub(in crate::cli) async fn run(request: PauseRequest) -> Result<u8> {
         }
     };
     let id = handle.sandbox_id().to_string();
+    // Nothing of this process is to be left on the engine, its lease of the sandbox included.
+    drop(handle);
+    if let Err(error) = provider.aclose().await {
+        output::note(&error.to_string());
+    }
     blocking(move || match request.format {
         Format::Json => output::json(&Changed { id, status }),
         Format::Text => output::data(format!("{id}\n").as_bytes()),

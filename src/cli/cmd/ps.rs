@@ -1,4 +1,4 @@
-//! `ps`: the sandboxes of an engine, and whose they are.
+//! `ps`: the sandboxes of an engine, whose they are, and which ones wait to be made.
 
 use gym_sandbox::Result;
 use gym_sandbox::docker::DockerProvider;
@@ -15,10 +15,12 @@ use crate::cli::session::blocking;
 /// The engine can't be reached, or does not answer.
 pub(in crate::cli) async fn run(request: ListRequest) -> Result<u8> {
     let provider = DockerProvider::connect(request.config).await?;
+    // Those that wait first: one that is made meanwhile is seen twice rather than not at all.
+    let waiting = provider.waiting_creates(&request.filter).await?;
     let sandboxes = provider.list_sandboxes(&request.filter).await?;
     blocking(move || match request.format {
-        Format::Json => output::json(&sandboxes),
-        Format::Text => output::data(output::sandboxes(&sandboxes).as_bytes()),
+        Format::Json => output::json(&output::listed(&sandboxes, &waiting)),
+        Format::Text => output::data(output::sandboxes(&sandboxes, &waiting).as_bytes()),
     })
     .await?;
     Ok(exit::SUCCESS)

@@ -2,15 +2,44 @@
 
 use std::fmt::Write;
 
+use gym_sandbox::docker::WaitingCreate;
 use gym_sandbox::{SandboxSummary, SweptObject};
+use serde::Serialize;
 
 use super::table;
 
 /// So much of an owner's id tells owners apart.
 const OWNER_LETTERS: usize = 12;
 
-/// A table of sandboxes, with a head.
-pub(in crate::cli) fn sandboxes(sandboxes: &[SandboxSummary]) -> String {
+/// The status of what waits for memory.
+const QUEUED: &str = "queued";
+
+/// One element of the list.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(in crate::cli) enum Listed<'a> {
+    There(&'a SandboxSummary),
+    Waiting {
+        status: &'static str,
+        #[serde(flatten)]
+        waiting: &'a WaitingCreate,
+    },
+}
+
+/// Sandboxes, and after them those that wait to be made.
+pub(in crate::cli) fn listed<'a>(
+    sandboxes: &'a [SandboxSummary],
+    waiting: &'a [WaitingCreate],
+) -> Vec<Listed<'a>> {
+    let waiting = waiting.iter().map(|waiting| Listed::Waiting {
+        status: QUEUED,
+        waiting,
+    });
+    sandboxes.iter().map(Listed::There).chain(waiting).collect()
+}
+
+/// A table of sandboxes, with a head, and of those that wait to be made.
+pub(in crate::cli) fn sandboxes(sandboxes: &[SandboxSummary], waiting: &[WaitingCreate]) -> String {
     let head = ["ID", "IMAGE", "STATUS", "AGE", "OWNER", "PROJECT"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     rows.extend(sandboxes.iter().map(|sandbox| {
@@ -22,6 +51,16 @@ pub(in crate::cli) fn sandboxes(sandboxes: &[SandboxSummary]) -> String {
             sandbox.age_s.map(age).unwrap_or_default(),
             format!("{} {}", short(owner), sandbox.owner_state),
             sandbox.project.clone().unwrap_or_default(),
+        ]
+    }));
+    rows.extend(waiting.iter().map(|waiting| {
+        vec![
+            waiting.sandbox_id.to_string(),
+            String::new(),
+            format!("{QUEUED} {}", waiting.position),
+            age(waiting.waited_s),
+            format!("{} {}", short(&waiting.owner), waiting.owner_state),
+            waiting.project.clone().unwrap_or_default(),
         ]
     }));
     table(&rows)
@@ -70,7 +109,7 @@ mod tests {
         sandbox.age_s = Some(3700);
         sandbox.owner = Some("0123456789ab-0123456789abcdef".to_owned());
         assert_eq!(
-            sandboxes(&[sandbox]),
+            sandboxes(&[sandbox], &[]),
             "ID             IMAGE  STATUS   AGE  OWNER              PROJECT\n\
              gym-sandbox-1  i      running  1h   456789abcdef dead\n"
         );

@@ -30,6 +30,8 @@ pub(super) struct Launch {
     pub(super) ttl: Option<Duration>,
     /// How long the sandbox may be without traffic.
     pub(super) idle: Option<Duration>,
+    /// How long the sandbox lives after the last word of any client, where it does not outlive its owner.
+    pub(super) lease: Option<Duration>,
     /// The folder of this machine with the socket to dial, where the engine is local.
     pub(super) folder: Option<PathBuf>,
 }
@@ -65,7 +67,11 @@ impl Launch {
             });
             argv.extend(["--socket".to_owned(), socket::path_in_sandbox()]);
         }
-        for (option, duration) in [("--ttl-ms", self.ttl), ("--idle-ms", self.idle)] {
+        for (option, duration) in [
+            ("--ttl-ms", self.ttl),
+            ("--idle-ms", self.idle),
+            ("--lease-ms", self.lease),
+        ] {
             if let Some(duration) = duration {
                 // 0 would be none at all.
                 let milliseconds = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).max(1);
@@ -146,6 +152,7 @@ mod tests {
             keep_home: false,
             ttl: None,
             idle: None,
+            lease: None,
             folder: None,
         }
     }
@@ -179,10 +186,11 @@ mod tests {
     }
 
     #[test]
-    fn a_ttl_and_an_entrypoint_go_to_the_agent() {
+    fn a_ttl_a_lease_and_an_entrypoint_go_to_the_agent() {
         let launch = Launch {
             ttl: Some(Duration::from_micros(1)),
             idle: Some(Duration::from_secs(2)),
+            lease: Some(Duration::from_secs(360)),
             keep_home: true,
             folder: Some("/tmp/x".into()),
             ..launch()
@@ -202,6 +210,8 @@ mod tests {
                 "1",
                 "--idle-ms",
                 "2000",
+                "--lease-ms",
+                "360000",
                 "--",
                 "nginx",
                 "-g"

@@ -204,6 +204,15 @@ impl Link {
         let _sent = self.shared.outbox.push(message, channel);
     }
 
+    /// Renews the lease of the sandbox, where it has one. Waits for nothing. False when the connection is lost.
+    pub(super) fn renew(&self, lease: Duration) -> bool {
+        if self.hello.lease_ms == 0 {
+            return self.lost().is_none();
+        }
+        let milliseconds = u64::try_from(lease.as_millis()).unwrap_or(u64::MAX).max(1);
+        self.shared.outbox.offer(&ClientMessage::Lease(milliseconds), 0)
+    }
+
     /// Sends a part of a command's input when there is room. False when the connection is lost.
     pub(super) async fn send(&self, message: &ClientMessage, channel: u32) -> bool {
         self.shared.outbox.send(message, channel).await

@@ -18,6 +18,7 @@ mod outbox;
 mod plan;
 mod program;
 mod reading;
+mod renewal;
 mod resident;
 mod session;
 mod socket;
@@ -43,6 +44,7 @@ pub(super) use gym_sandbox_agent::protocol::{FileInfo, FileKind as AgentFileKind
 pub(super) use plan::Plan;
 pub(super) use program::FILLER;
 pub(super) use program::PROGRAM;
+pub(super) use renewal::Tended;
 pub(super) use resident::Resident;
 pub(super) use session::ended_session;
 

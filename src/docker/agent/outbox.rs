@@ -70,6 +70,16 @@ impl Outbox {
         true
     }
 
+    /// Sends a short message that nobody waits for, and that comes again, unless much waits already. False when the
+    /// connection is closed.
+    pub(super) fn offer(&self, message: &ClientMessage, channel: u32) -> bool {
+        let mut queue = self.0.queue();
+        if !queue.is_closed && queue.bytes.len() < LIMIT_BYTES {
+            self.append(&mut queue, message, channel);
+        }
+        !queue.is_closed
+    }
+
     /// Sends a message when there is room. False when the connection is closed. Dropped before its end, nothing was
     /// sent.
     pub(super) async fn send(&self, message: &ClientMessage, channel: u32) -> bool {

@@ -10,6 +10,7 @@ use crate::error::{Error, ErrorKind, Operation, Result, SandboxReason};
 use crate::spec::{ExecReason, SandboxId, SandboxSpec};
 
 use super::super::failure::EngineFailure;
+use super::super::owner::Keep;
 use super::super::request::CreateRequest;
 use super::super::{DockerProvider, PROVIDER};
 use super::launch::{Launch, Main, may_not_share};
@@ -99,6 +100,7 @@ impl Plan {
             keep_home: spec.env().keys().any(|name| name == "HOME"),
             ttl: spec.ttl(),
             idle: spec.idle_timeout(),
+            lease: (request.options.keep == Keep::No).then(|| provider.config().lease.without_client()),
             folder: doorway.as_ref().map(Doorway::folder).map(ToOwned::to_owned),
         };
         plan.way = Way::Agent {

@@ -36,11 +36,11 @@ pub(super) enum Route {
 #[derive(Debug)]
 pub(in crate::docker) struct Resident {
     /// None where the agent can't be in the sandbox.
-    launch: Option<Launch>,
+    pub(super) launch: Option<Launch>,
     policy: ExecPathPolicy,
     state: Mutex<State>,
     /// Held while connecting, so that it is done once.
-    connecting: tokio::sync::Mutex<()>,
+    pub(super) connecting: tokio::sync::Mutex<()>,
     doorway: tokio::sync::Mutex<Option<Doorway>>,
     /// The agent never dialled the socket of this process.
     socket_missed: AtomicBool,
@@ -122,6 +122,7 @@ impl Resident {
                 keep_home,
                 ttl: None,
                 idle: None,
+                lease: None,
                 folder: None,
             },
             policy,
@@ -156,7 +157,7 @@ impl Resident {
     }
 
     /// The main process is the agent, so that it must answer.
-    pub(super) fn is_main_process(&self) -> bool {
+    pub(in crate::docker) fn is_main_process(&self) -> bool {
         self.launch
             .as_ref()
             .is_some_and(|launch| launch.main == Main::Agent)
@@ -238,7 +239,7 @@ impl Resident {
         }
     }
 
-    fn known(&self) -> Option<Result<Arc<Link>, Route>> {
+    pub(super) fn known(&self) -> Option<Result<Arc<Link>, Route>> {
         match &*self.state() {
             State::Connected(link) if link.lost().is_none() => Some(Ok(Arc::clone(link))),
             State::GivenUp(_) => Some(Err(Route::Engine)),

@@ -11,8 +11,9 @@ use super::seconds;
 #[serde(default)]
 #[non_exhaustive]
 pub struct LeaseConfig {
-    /// How long this process counts as alive after it was last heard of, where its death can't be seen otherwise.
-    /// Default 300 s; at least twice the renewal.
+    /// How long this process counts as alive after it was last heard of, where its death can't be seen otherwise. A
+    /// sandbox whose main process is the resident agent ends by itself so long, and `grace` on top, after the last word
+    /// of any client. Default 300 s; at least twice the renewal.
     #[serde(rename = "length_s", deserialize_with = "seconds")]
     pub length: Duration,
     /// How often the lease is renewed. Default 60 s; from 0.1 s to an hour.
@@ -56,6 +57,12 @@ const SHORTEST_RENEWAL: Duration = Duration::from_millis(100);
 impl LeaseConfig {
     /// The names of the settings.
     pub(super) const KEYS: [&'static str; 4] = ["length_s", "renewal_s", "grace_s", "sweep"];
+
+    /// How long a sandbox with an agent goes on after it was last heard of its owner: no shorter than any sweep that is
+    /// as patient as this process leaves it alone.
+    pub(in crate::docker) fn without_client(&self) -> Duration {
+        self.length.saturating_add(self.grace)
+    }
 
     pub(super) fn checks(&self) -> [(bool, &'static str); 2] {
         [

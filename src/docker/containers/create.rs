@@ -12,7 +12,6 @@ use super::super::container::{self, Creation};
 use super::super::create::CreateGuard;
 use super::super::failure::EngineFailure;
 use super::super::image::{ImageReference, image_error, problem_of};
-use super::super::lanes::Lane;
 use super::super::owner::Keep;
 use super::labels::{Kind, keep_of, note_name, stamped};
 
@@ -40,7 +39,7 @@ impl DockerProvider {
         if keep_of(&spec.labels) == Keep::No {
             keeper.hold(name);
         }
-        let slot = self.lanes().slot(Lane::Create).await?;
+        let slot = self.lanes().create_slot().await?;
         let answer = self
             .call_create(&mut guard, spec.platform.as_deref(), body)
             .await?;

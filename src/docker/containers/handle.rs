@@ -50,6 +50,7 @@ impl DockerProvider {
                 shell,
                 agent,
                 admitted: None,
+                _taken: None,
             }))
     }
 

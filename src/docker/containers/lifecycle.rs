@@ -11,14 +11,13 @@ use crate::error::{Error, ErrorKind, Operation, Result};
 use super::super::DockerProvider;
 use super::super::create::CREATE_CALL;
 use super::super::failure::{EngineFailure, QUICK, REMOVE, call};
-use super::super::lanes::Lane;
 
 /// How long the engine waits where neither the caller nor the container says.
 const USUAL_GRACE: Duration = Duration::from_secs(10);
 
 impl DockerProvider {
     pub(super) async fn start_created(&self, container: &str) -> Result<()> {
-        let _slot = self.lanes().slot(Lane::Create).await?;
+        let _slot = self.lanes().create_slot().await?;
         let client = &self.engine().await?.client;
         let started = call(
             CREATE_CALL,

@@ -6,8 +6,8 @@
 //! of its own, sees another id and takes nothing from the files.
 
 use std::fs::{self, DirBuilder, File, TryLockError};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -36,7 +36,32 @@ static FILE: Mutex<(usize, Option<OwnFile>)> = Mutex::new((0, None));
 #[derive(Debug)]
 struct OwnFile {
     path: PathBuf,
-    _locked: File,
+    locked: File,
+}
+
+/// The longest notice.
+const NOTICE_BYTES: usize = 64 * 1024;
+
+/// Writes what others of this machine may know of this process into its file. Where it shows no presence, nothing. Who
+/// reads in this moment may get a part of it.
+pub(in crate::docker) fn publish(notice: &str) {
+    let shown = FILE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(file) = &shown.1
+        && notice.len() <= NOTICE_BYTES
+    {
+        let written = file
+            .locked
+            .set_len(0)
+            .and_then(|()| file.locked.write_all_at(notice.as_bytes(), 0));
+        if let Err(error) = written {
+            tracing::debug!(%error, "the owner file was not written");
+        }
+    }
+}
+
+/// What the living processes of this user on this machine have published, this one among them, by their owner ids.
+pub(in crate::docker) fn notices() -> Vec<(String, String)> {
+    place().map(Place::notices).unwrap_or_default()
 }
 
 impl Presence {
@@ -146,6 +171,22 @@ impl Place {
         Err(last)
     }
 
+    fn notices(&self) -> Vec<(String, String)> {
+        let mut notices = Vec::new();
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let Some(name) = entry.file_name().to_str().map(str::to_owned) else {
+                continue;
+            };
+            let mut notice = String::new();
+            let read = File::open(entry.path())
+                .and_then(|file| file.take(NOTICE_BYTES as u64).read_to_string(&mut notice));
+            if read.is_ok_and(|bytes| bytes > 0) && self.proof_of(&name) == Proof::Alive {
+                notices.push((name, notice));
+            }
+        }
+        notices
+    }
+
     fn proof_of(&self, owner: &str) -> Proof {
         // The id comes from a label, which anybody can write: only the form that ids have is looked for.
         let is_here = owner.split_once('-').is_some_and(|(place, process)| {
@@ -208,10 +249,7 @@ fn lock_new(folder: &Path, name: &str) -> io::Result<OwnFile> {
     new.as_file().lock()?;
     let path = folder.join(name);
     let locked = new.persist(&path).map_err(|error| error.error)?;
-    Ok(OwnFile {
-        path,
-        _locked: locked,
-    })
+    Ok(OwnFile { path, locked })
 }
 
 #[cfg(test)]
@@ -283,5 +321,18 @@ mod tests {
         assert!(Place::open(&[open.clone(), link.clone()]).is_err());
         let place = Place::open(&[open, link, folder.path().join("owners")]).unwrap();
         assert_eq!(place.folder, folder.path().join("owners"));
+    }
+
+    #[test]
+    fn only_the_living_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = place_in(folder.path());
+        let owner = |letter: &str| format!("{}-{}", place.id, letter.repeat(32));
+        let [alive, dead, silent] = ["a", "b", "c"].map(owner);
+        let file = lock_new(&place.folder, &alive).unwrap();
+        file.locked.write_all_at(b"here", 0).unwrap();
+        fs::write(place.folder.join(&dead), "gone").unwrap();
+        let _silent = lock_new(&place.folder, &silent).unwrap();
+        assert_eq!(place.notices(), [(alive, "here".to_owned())]);
     }
 }

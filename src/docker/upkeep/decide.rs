@@ -146,7 +146,13 @@ pub(super) enum Fate {
 const FILLING: Duration = Duration::from_secs(60);
 
 /// Decides on one object.
-pub(super) fn fate(object: &Object, owner: Option<Life>, now: EngineTime, kept: KeptSandboxes) -> Fate {
+pub(super) fn fate(
+    object: &Object,
+    owner: Option<Life>,
+    holder: Option<Life>,
+    now: EngineTime,
+    kept: KeptSandboxes,
+) -> Fate {
     let marks = &object.marks;
     if marks.kind.as_deref() == Some(kind::SHARED) {
         let is_old = object.made.is_some_and(|made| now.since(made) > FILLING);
@@ -173,6 +179,13 @@ pub(super) fn fate(object: &Object, owner: Option<Life>, now: EngineTime, kept: 
             }
             KeptSandboxes::Leave => Fate::Keep("it was kept on purpose"),
         };
+    }
+    match holder {
+        Some(Life::Alive(_)) => return Fate::Keep("a living process has taken it over"),
+        Some(Life::Unsure(_) | Life::LookAgain(_)) if !matches!(owner, Some(Life::Alive(_))) => {
+            return Fate::Unsure("the process that has taken it over may live");
+        }
+        _ => {}
     }
     match owner {
         None => Fate::Unsure("it names no owner"),

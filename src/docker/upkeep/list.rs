@@ -1,5 +1,7 @@
 //! Lists of sandboxes, with what is known of their owners.
 
+use std::collections::BTreeMap;
+
 use bollard::models::ContainerSummaryStateEnum as State;
 
 use crate::error::{Operation, Result};
@@ -7,8 +9,10 @@ use crate::spec::{ObjectKind, OwnerState, SandboxFilter, SandboxId, SandboxStatu
 
 use super::super::DockerProvider;
 use super::super::connect::EngineTime;
+use super::super::lease::held_by_this_process;
 use super::super::owner::{self, Keep, kind, matches, proof_of};
 use super::decide::{Life, judge, owners};
+use super::holds::Holds;
 use super::look::Object;
 
 impl DockerProvider {
@@ -17,25 +21,33 @@ impl DockerProvider {
         let lease = &self.config().lease;
         let own = &owner::owner().id;
         let owners = owners(&look, None, own, lease.renewal, proof_of);
+        let lives: BTreeMap<&str, Life> = owners
+            .iter()
+            .map(|(owner, facts)| (owner.as_str(), judge(facts, look.now, lease.grace)))
+            .collect();
+        let own_holds = held_by_this_process();
+        let holds = Holds::new(&look, &lives, own, &own_holds);
         let mut sandboxes: Vec<(Option<EngineTime>, SandboxSummary)> = look
             .objects
-            .into_iter()
+            .iter()
             .filter(|object| is_sandbox(object) && matches(filter, &object.labels))
             .filter_map(|object| {
-                let facts = object.marks.owner.as_ref().and_then(|owner| owners.get(owner));
+                let holder = holds.holder(&object.name);
                 let state = if object.marks.keep == Keep::Yes {
                     OwnerState::Kept
                 } else {
-                    facts.map_or(OwnerState::Unsure, |facts| {
-                        if facts.is_own {
-                            OwnerState::Own
-                        } else {
-                            state_of(judge(facts, look.now, lease.grace))
-                        }
-                    })
+                    let maker = object.marks.owner.as_deref();
+                    let life = maker.and_then(|maker| lives.get(maker).copied());
+                    state_of(
+                        own,
+                        maker.map(|maker| (maker, life.unwrap_or(Life::Unsure("nothing is known of it")))),
+                        holder,
+                    )
                 };
                 let created = object.marks.created.or(object.made);
-                Some((created, summary(object, created, state, look.now)?))
+                let mut summary = summary(object.clone(), created, state, look.now)?;
+                summary.holder = holder.map(|(holder, _)| holder.to_owned());
+                Some((created, summary))
             })
             .collect();
         sandboxes.sort_by_key(|(created, _)| *created);
@@ -47,11 +59,17 @@ fn is_sandbox(object: &Object) -> bool {
     object.kind == ObjectKind::Container && object.marks.kind.as_deref() != Some(kind::SHARED)
 }
 
-fn state_of(life: Life) -> OwnerState {
-    match life {
-        Life::Alive(_) => OwnerState::Alive,
-        Life::Dead(_) => OwnerState::Dead,
-        Life::LookAgain(_) | Life::Unsure(_) => OwnerState::Unsure,
+/// What is known of the maker of a sandbox and of who has taken it over, in one word: one that lives is enough.
+fn state_of(own: &str, maker: Option<(&str, Life)>, holder: Option<(&str, Life)>) -> OwnerState {
+    let both = || maker.into_iter().chain(holder);
+    if both().any(|(who, _)| who == own) {
+        OwnerState::Own
+    } else if both().any(|(_, life)| matches!(life, Life::Alive(_))) {
+        OwnerState::Alive
+    } else if maker.is_some() && both().all(|(_, life)| matches!(life, Life::Dead(_))) {
+        OwnerState::Dead
+    } else {
+        OwnerState::Unsure
     }
 }
 

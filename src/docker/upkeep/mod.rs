@@ -1,6 +1,7 @@
 //! Everything of ours on an engine: lists, and sweeps of what dead owners have left (contract D35, docs/leaks.md).
 
 mod decide;
+mod holds;
 mod list;
 mod look;
 mod remove;

@@ -8,8 +8,10 @@ use crate::spec::{ObjectKind, SecondLook, SharedObjects, SweepMode, SweepOptions
 
 use super::super::DockerProvider;
 use super::super::agent::FILLER;
+use super::super::lease::held_by_this_process;
 use super::super::owner::{self, Keep, forget, matches, proof_of};
 use super::decide::{Fate, Life, fate, judge, owners};
+use super::holds::Holds;
 use super::look::{Look, Object};
 use super::remove::Doomed;
 
@@ -76,6 +78,8 @@ impl DockerProvider {
             .iter()
             .map(|(owner, facts)| (owner.as_str(), judge(facts, look.now, lease.grace)))
             .collect();
+        let own_holds = held_by_this_process();
+        let holds = Holds::new(look, &lives, own, &own_holds);
         let mut decision = Decision::default();
         for object in look
             .objects
@@ -83,7 +87,7 @@ impl DockerProvider {
             .filter(|object| matches(&options.filter, &object.labels))
         {
             let life = object.marks.owner.as_deref().and_then(|owner| lives.get(owner));
-            match fate(object, life.copied(), look.now, options.kept) {
+            match fate(object, life.copied(), holds.life(object), look.now, options.kept) {
                 Fate::Remove(why) => decision.doomed.push((object.clone(), why.to_owned())),
                 Fate::Keep(_) => decision.left += 1,
                 Fate::Unsure(why) => decision.unsure.push(named(object, why)),

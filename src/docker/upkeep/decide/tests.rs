@@ -2,6 +2,7 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use super::super::super::owner::Marks;
+use super::super::holds::Holds;
 use super::*;
 
 const GRACE: Duration = Duration::from_secs(60);
@@ -272,10 +273,82 @@ fn d16_d17_what_goes_with_a_dead_owner_and_what_stays() {
         ("a dead owner's filling", &owned_filling, dead, true),
         ("nobody's", &nobodys, None, false),
     ] {
-        let fate = fate(object, owner, at(0), KeptSandboxes::Leave);
+        let fate = fate(object, owner, None, at(0), KeptSandboxes::Leave);
         assert_eq!(goes(fate), removed, "{what}: {fate:?}");
     }
-    assert!(goes(fate(&kept, dead, at(0), KeptSandboxes::Remove)));
-    assert!(!goes(fate(&plain, alive, at(0), KeptSandboxes::Remove)));
-    assert!(!goes(fate(&shared, None, at(0), KeptSandboxes::Remove)));
+    assert!(goes(fate(&kept, dead, None, at(0), KeptSandboxes::Remove)));
+    assert!(!goes(fate(&plain, alive, None, at(0), KeptSandboxes::Remove)));
+    assert!(!goes(fate(&shared, None, None, at(0), KeptSandboxes::Remove)));
+}
+
+#[test]
+fn d35_what_a_living_process_has_taken_over_stays_with_what_it_needs() {
+    let named = |name: &str, kind, labels: &[(&str, &str)]| Object {
+        name: name.to_owned(),
+        id: name.to_owned(),
+        ..object(kind, labels)
+    };
+    let objects = vec![
+        named(
+            "taken",
+            ObjectKind::Container,
+            &[("owner", "dead"), ("project", "p")],
+        ),
+        named(
+            "beside",
+            ObjectKind::Container,
+            &[("owner", "dead"), ("project", "p")],
+        ),
+        named(
+            "other",
+            ObjectKind::Container,
+            &[("owner", "dead"), ("project", "q")],
+        ),
+        named("lone", ObjectKind::Container, &[("owner", "dead")]),
+        named("network", ObjectKind::Network, &[("owner", "dead")]),
+        named("volume", ObjectKind::Volume, &[("owner", "dead")]),
+        named(
+            "lease",
+            ObjectKind::Volume,
+            &[("owner", "dead"), ("kind", "lease")],
+        ),
+        named("strange", ObjectKind::Container, &[("owner", "gone")]),
+        named("strange-volume", ObjectKind::Volume, &[("owner", "gone")]),
+        named(
+            "holding",
+            ObjectKind::Volume,
+            &[("owner", "taker"), ("kind", "lease"), ("holds", "nothing,taken")],
+        ),
+    ];
+    let look = look(Instant::now(), objects);
+    let left = |taker: Life, own_holds: &[String]| -> Vec<&str> {
+        let dead = Life::Dead("d");
+        let lives = BTreeMap::from([("dead", dead), ("gone", dead), ("taker", taker)]);
+        let holds = Holds::new(&look, &lives, "me", own_holds);
+        let stays = |object: &&Object| {
+            let life = object
+                .marks
+                .owner
+                .as_deref()
+                .and_then(|owner| lives.get(owner).copied());
+            let fate = fate(object, life, holds.life(object), at(0), KeptSandboxes::Leave);
+            !matches!(fate, Fate::Remove(_))
+        };
+        look.objects
+            .iter()
+            .filter(stays)
+            .map(|object| object.name.as_str())
+            .collect()
+    };
+    let held = ["taken", "beside", "network", "volume", "lease"];
+    let with_lease = [held.as_slice(), &["holding"]].concat();
+    assert_eq!(left(Life::Alive("a"), &[]), with_lease);
+    assert_eq!(left(Life::Unsure("u"), &[]), with_lease);
+    assert_eq!(left(Life::Dead("d"), &[]), Vec::<&str>::new());
+    // This process knows what it holds, whatever became of its lease.
+    assert_eq!(left(Life::Dead("d"), &["taken".to_owned()]), held);
+    let lives = BTreeMap::from([("taker", Life::Alive("a"))]);
+    let holds = Holds::new(&look, &lives, "me", &[]);
+    assert_eq!(holds.holder("taken").map(|(holder, _)| holder), Some("taker"));
+    assert_eq!(holds.holder("lone"), None);
 }

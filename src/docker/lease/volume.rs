@@ -1,0 +1,119 @@
+//! The lease as the engine has it: an empty volume. Its labels can't be changed: a lease is renewed by making the next
+//! and then removing the last, so that there is no moment without one.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use bollard::models::VolumeCreateRequest;
+use bollard::query_parameters::{ListContainersOptionsBuilder, RemoveVolumeOptions};
+
+use super::super::connect::EngineTime;
+use super::super::failure::{EngineFailure, QUICK, call};
+use super::super::owner::{Keep, LABEL, Stamp, kind, owner};
+use super::Keeper;
+
+/// How often the last lease is tried to be removed when the process needs it no more.
+const REMOVALS: u32 = 3;
+
+impl Keeper {
+    /// Makes the next lease, which tells of the sandboxes that were taken over.
+    pub(super) async fn make_next(&self, taken: &[String]) -> Result<String, EngineFailure> {
+        // Asked each time: the engine's clock may have been set, and ours stands still while this machine sleeps.
+        let created = self.engine.ask_time().await?;
+        let lease = created.plus(self.config.length);
+        let name = lease_name(&owner().id, lease);
+        let stamp = Stamp {
+            kind: kind::LEASE,
+            created,
+            expires: None,
+            lease,
+            renewal: self.config.renewal,
+            project: None,
+            keep: Keep::No,
+        };
+        let mut labels = stamp.labels();
+        if !taken.is_empty() {
+            labels.insert(format!("{LABEL}.holds"), taken.join(","));
+        }
+        let request = VolumeCreateRequest {
+            name: Some(name.clone()),
+            labels: Some(labels),
+            ..VolumeCreateRequest::default()
+        };
+        call(QUICK, self.engine.client.create_volume(request)).await?;
+        Ok(name)
+    }
+
+    pub(super) async fn drop_lease(&self, last: Option<String>) {
+        let Some(last) = last else { return };
+        for _ in 0..REMOVALS {
+            match self.remove(&last).await {
+                Ok(()) => return,
+                Err(failure) => {
+                    tracing::debug!(volume = last, %failure, "the lease was not removed");
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                }
+            }
+        }
+        tracing::warn!(volume = last, "the lease of this process is left to a sweep");
+    }
+
+    pub(super) async fn remove(&self, volume: &str) -> Result<(), EngineFailure> {
+        let removed = self
+            .engine
+            .client
+            .remove_volume(volume, None::<RemoveVolumeOptions>);
+        match call(QUICK, removed).await {
+            // Somebody has pruned it.
+            Err(failure) if failure.is_status(404) => Ok(()),
+            other => other,
+        }
+    }
+
+    /// The containers of this process, and of all where it has taken some over.
+    pub(super) async fn sandboxes_there(&self) -> Result<HashSet<String>, EngineFailure> {
+        let (_, taken) = self.taken();
+        let label = if taken.is_empty() {
+            format!("{LABEL}.owner={}", owner().id)
+        } else {
+            LABEL.to_owned()
+        };
+        let filters = HashMap::from([("label", vec![label])]);
+        let options = ListContainersOptionsBuilder::new()
+            .all(true)
+            .filters(&filters)
+            .build();
+        let containers = call(QUICK, self.engine.client.list_containers(Some(options))).await?;
+        Ok(containers
+            .into_iter()
+            .flat_map(|container| container.names.unwrap_or_default())
+            .map(|name| name.trim_start_matches('/').to_owned())
+            .collect())
+    }
+}
+
+/// A name that shows whose lease it is and until when; `:` is not allowed in names of volumes.
+fn lease_name(owner: &str, end: EngineTime) -> String {
+    let end: String = end
+        .to_rfc3339()
+        .chars()
+        .filter(|character| !matches!(character, '-' | ':'))
+        .collect();
+    format!("{LABEL}-lease-{owner}-{end}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_lease_is_one_that_volumes_may_have() {
+        let end: EngineTime = "2026-11-29T22:12:35.441Z".parse().unwrap();
+        let name = lease_name("0123456789ab-cd", end);
+        assert_eq!(name, "gym-sandbox-lease-0123456789ab-cd-20261129T221235.441Z");
+        assert!(
+            name.bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
+        );
+    }
+}

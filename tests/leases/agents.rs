@@ -1,0 +1,211 @@
+//! With its client dead, and nobody who sweeps, a sandbox with the resident agent ends by itself (D17).
+
+use std::time::{Duration, Instant};
+
+use gym_sandbox::docker::DockerProvider;
+use gym_sandbox::provider::SweepProvider;
+use gym_sandbox::{KeptSandboxes, SandboxStatus, SweepOptions};
+
+use crate::client::{Client, GRACE, Lease, Machine, Role};
+use crate::common::client;
+use crate::support::{Run, run_with_grace, swept_down_to, until};
+
+/// Length and renewal of the clients, whose grace is a second: what has an agent ends 4 s after the last word.
+const LEASE: Lease = (3.0, 0.5);
+const END: Duration = Duration::from_secs(4);
+/// The same less two renewals: the last word may be a renewal ago.
+const LATE: Duration = Duration::from_secs(3);
+
+fn start(run: &Run, role: Role) -> Client {
+    Client::start_with(role, &run.name, Machine::Other, LEASE, |command| {
+        command.env(GRACE, "1");
+    })
+}
+
+async fn status(provider: &DockerProvider, id: &str) -> SandboxStatus {
+    provider.describe(id).await.unwrap().status
+}
+
+/// Makes a sandbox with the agent, or says why the test is skipped.
+async fn with_agent(owner: &mut Client, run: &Run) -> Option<String> {
+    let id = owner.make("").await;
+    let inspected = client()
+        .await
+        .unwrap()
+        .inspect_container(&id, None)
+        .await
+        .unwrap();
+    let argv = inspected.config.unwrap().entrypoint.unwrap_or_default();
+    if argv.iter().any(|argument| argument == "--lease-ms") {
+        return Some(id);
+    }
+    eprintln!("skipped: no agent on this engine");
+    assert!(run.provider.remove(&id).await.unwrap());
+    None
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d17_a_sandbox_of_a_dead_client_ends_by_itself() {
+    let Some(run) = run_with_grace(0.0).await else {
+        return;
+    };
+    let mut owner = start(&run, Role::Holder);
+    let Some(id) = with_agent(&mut owner, &run).await else {
+        return;
+    };
+    let kept = owner.make("keep=1").await;
+    let by_engine = owner.make("exec_path=engine").await;
+    // Its client lives and says nothing of its own for longer than the lease.
+    tokio::time::sleep(END * 2).await;
+    assert_eq!(status(&run.provider, &id).await, SandboxStatus::Running);
+    owner.works(3).await;
+    owner.kill().await;
+    let killed = Instant::now();
+    until("it ends by itself", || async {
+        status(&run.provider, &id).await == SandboxStatus::Stopped
+    })
+    .await;
+    assert!(killed.elapsed() >= LATE, "{:?}", killed.elapsed());
+    let detail = run.provider.describe(&id).await.unwrap();
+    assert_eq!(
+        detail.exit_code,
+        Some(124),
+        "the agent's own code for an end by its clock"
+    );
+    for id in [&kept, &by_engine] {
+        assert_eq!(status(&run.provider, id).await, SandboxStatus::Running);
+    }
+    let all = SweepOptions::default()
+        .with_kept(KeptSandboxes::Remove)
+        .with_filter(run.filter());
+    until("all is swept", || async {
+        run.provider.sweep(&all).await.unwrap();
+        run.objects().await.is_empty()
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d16_d17_an_idle_timeout_ends_a_sandbox_of_the_dead_and_of_one_who_only_renews() {
+    let Some(run) = run_with_grace(1.0).await else {
+        return;
+    };
+    // Its renewals come more often than the idle time, which they do not touch.
+    let mut alive = start(&run, Role::Holder);
+    let Some(used) = with_agent(&mut alive, &run).await else {
+        return;
+    };
+    let of_the_living = alive.make("idle=2").await;
+    // Leases that last longer than this test: only the idle time can end anything.
+    let mut dead = Client::start(Role::Holder, &run.name, Machine::Other, (300.0, 60.0));
+    let of_the_dead = dead.make("idle=2").await;
+    dead.kill().await;
+    for id in [&of_the_living, &of_the_dead] {
+        until("the idle time ends it", || async {
+            status(&run.provider, id).await == SandboxStatus::Stopped
+        })
+        .await;
+    }
+    assert_eq!(status(&run.provider, &used).await, SandboxStatus::Running);
+    assert!(run.provider.remove(&of_the_dead).await.unwrap());
+    run.prune_leases().await;
+    alive.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d17_a_client_that_is_stopped_within_its_grace_loses_nothing() {
+    let Some(run) = run_with_grace(1.0).await else {
+        return;
+    };
+    let mut owner = start(&run, Role::Holder);
+    let Some(id) = with_agent(&mut owner, &run).await else {
+        return;
+    };
+    owner.signal("STOP").await;
+    // The last word may be a renewal ago.
+    tokio::time::sleep(LATE).await;
+    owner.signal("CONT").await;
+    tokio::time::sleep(END * 2).await;
+    assert_eq!(status(&run.provider, &id).await, SandboxStatus::Running);
+    owner.works(1).await;
+    owner.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d17_a_pause_that_is_longer_than_the_lease_ends_nothing_of_the_living() {
+    let Some(run) = run_with_grace(1.0).await else {
+        return;
+    };
+    let mut owner = start(&run, Role::Holder);
+    let Some(id) = with_agent(&mut owner, &run).await else {
+        return;
+    };
+    let docker = client().await.unwrap();
+    docker.pause_container(&id).await.unwrap();
+    tokio::time::sleep(END * 2).await;
+    docker.unpause_container(&id).await.unwrap();
+    tokio::time::sleep(END * 2).await;
+    assert_eq!(status(&run.provider, &id).await, SandboxStatus::Running);
+    owner.works(1).await;
+    owner.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d17_k07_who_has_taken_a_sandbox_over_keeps_it_from_ending() {
+    let Some(run) = run_with_grace(1.0).await else {
+        return;
+    };
+    let mut maker = start(&run, Role::Holder);
+    let Some(id) = with_agent(&mut maker, &run).await else {
+        return;
+    };
+    let mut taker = start(&run, Role::Holder);
+    taker.attach(&id).await;
+    maker.kill().await;
+    tokio::time::sleep(END * 2).await;
+    assert_eq!(status(&run.provider, &id).await, SandboxStatus::Running);
+    taker.works(1).await;
+    taker.kill().await;
+    until("it ends by itself", || async {
+        status(&run.provider, &id).await == SandboxStatus::Stopped
+    })
+    .await;
+    swept_down_to(&run, 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d17_a_lost_connection_to_the_agent_is_made_again_before_the_lease_ends() {
+    let Some(run) = run_with_grace(1.0).await else {
+        return;
+    };
+    let mut maker = start(&run, Role::Holder);
+    let Some(id) = with_agent(&mut maker, &run).await else {
+        return;
+    };
+    // It reaches the agent by an exec of `connect`, whose end is the end of the connection.
+    let mut taker = start(&run, Role::Holder);
+    taker.attach(&id).await;
+    taker.works(1).await;
+    maker.kill().await;
+    let docker = client().await.unwrap();
+    let inspected = docker.inspect_container(&id, None).await.unwrap();
+    let mut killed = 0;
+    for exec in inspected.exec_ids.unwrap_or_default() {
+        let exec = docker.inspect_exec(&exec).await.unwrap();
+        let pid = exec.pid.filter(|pid| *pid > 0 && exec.running == Some(true));
+        if let Some(pid) = pid.map(|pid| pid.to_string()) {
+            let sent = std::process::Command::new("kill")
+                .args(["-s", "KILL", &pid])
+                .status();
+            killed += usize::from(sent.unwrap().success());
+        }
+    }
+    if killed == 0 {
+        eprintln!("the connection was not cut: the engine's processes can't be killed from here");
+    }
+    tokio::time::sleep(END * 2).await;
+    assert_eq!(status(&run.provider, &id).await, SandboxStatus::Running);
+    taker.works(1).await;
+    taker.kill().await;
+    swept_down_to(&run, 0).await;
+}
