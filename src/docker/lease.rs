@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use bollard::models::VolumeCreateRequest;
-use bollard::query_parameters::{ListContainersOptionsBuilder, RemoveVolumeOptions};
+use bollard::query_parameters::{
+    ListContainersOptionsBuilder, ListNetworksOptionsBuilder, ListVolumesOptionsBuilder, RemoveVolumeOptions,
+};
 use tokio::sync::{Notify, watch};
 
 use crate::error::{Error, ErrorKind, Operation, Result};
@@ -87,7 +89,7 @@ impl Keeper {
         })
     }
 
-    /// The lease is kept for a sandbox that is about to be made.
+    /// The lease is kept for a sandbox, or a network or volume, that is about to be made.
     pub(super) fn hold(self: &Arc<Self>, sandbox: &str) {
         let held = Held {
             stage: Stage::Making,
@@ -163,7 +165,7 @@ impl Keeper {
 
     /// Lets go of sandboxes that are gone though nobody has said so: somebody else has removed them.
     pub(super) async fn forget_the_gone(&self) {
-        let Ok(there) = self.sandboxes_there().await else {
+        let Ok(there) = self.held_there().await else {
             return;
         };
         let gone: Vec<String> = {
@@ -266,18 +268,34 @@ impl Keeper {
         }
     }
 
-    async fn sandboxes_there(&self) -> Result<HashSet<String>, EngineFailure> {
+    /// What there is of this process, by the names that it is held by.
+    async fn held_there(&self) -> Result<HashSet<String>, EngineFailure> {
+        let client = &self.engine.client;
         let filters = HashMap::from([("label", vec![format!("{LABEL}.owner={}", owner().id)])]);
         let options = ListContainersOptionsBuilder::new()
             .all(true)
             .filters(&filters)
             .build();
-        let containers = call(QUICK, self.engine.client.list_containers(Some(options))).await?;
-        Ok(containers
+        let containers = call(QUICK, client.list_containers(Some(options))).await?;
+        let mut there: HashSet<String> = containers
             .into_iter()
             .flat_map(|container| container.names.unwrap_or_default())
             .map(|name| name.trim_start_matches('/').to_owned())
-            .collect())
+            .collect();
+        if self.state().held.keys().any(|name| name.contains(' ')) {
+            let options = ListNetworksOptionsBuilder::new().filters(&filters).build();
+            let networks = call(QUICK, client.list_networks(Some(options))).await?;
+            there.extend(
+                networks
+                    .into_iter()
+                    .filter_map(|network| Some(network_hold(&network.name?))),
+            );
+            let options = ListVolumesOptionsBuilder::new().filters(&filters).build();
+            let volumes = call(QUICK, client.list_volumes(Some(options))).await?;
+            let volumes = volumes.volumes.unwrap_or_default().into_iter();
+            there.extend(volumes.map(|volume| volume_hold(&volume.name)));
+        }
+        Ok(there)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -293,6 +311,16 @@ fn lease_name(owner: &str, end: EngineTime) -> String {
         .filter(|character| !matches!(character, '-' | ':'))
         .collect();
     format!("{LABEL}-lease-{owner}-{end}")
+}
+
+/// The name that a network is held by: none that a container can have.
+pub(super) fn network_hold(network: &str) -> String {
+    format!("network {network}")
+}
+
+/// The same for a volume.
+pub(super) fn volume_hold(volume: &str) -> String {
+    format!("volume {volume}")
 }
 
 /// Refuses to make more while a signal has everything removed.

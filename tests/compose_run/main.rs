@@ -4,12 +4,15 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../common/proxy.rs"]
+mod proxy;
 mod support;
 
 mod cancel;
 mod compare;
 mod dependencies;
 mod fixtures;
+mod killed;
 mod lifecycle;
 mod suite;
 mod volumes;
