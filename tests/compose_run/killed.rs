@@ -285,7 +285,9 @@ async fn sweep(test: &crate::common::DockerTest, run: &str, live: &str) -> usize
         .with_second_look(SecondLook::Never)
         .with_filter(SandboxFilter::default().with_run(run));
     let report = test.provider.sweep(&options).await.unwrap();
-    assert_eq!(report.failed, [], "{report:?}");
+    // A container that the engine is still making has its volumes: these are for the next sweep.
+    let is_in_use = |object: &gym_sandbox::SweptObject| object.why.contains("in use");
+    assert!(report.failed.iter().all(is_in_use), "{report:?}");
     assert!(
         report.removed.iter().all(|object| !object.name.contains(live)),
         "{report:?}"
