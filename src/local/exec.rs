@@ -32,6 +32,13 @@ pub(super) struct Guard {
 }
 
 impl Guard {
+    pub(super) fn new(target: Target, reaper: Reaper) -> Self {
+        Self {
+            target: Some(target),
+            reaper,
+        }
+    }
+
     pub(super) fn disarm(&mut self) {
         self.target = None;
     }
@@ -125,10 +132,7 @@ impl LocalProvider {
             Ok(running) => running,
             Err(failure) => return Ok(Begun::Ended(failure)),
         };
-        let guard = Guard {
-            target: Some(running.target.clone()),
-            reaper: self.reaper().clone(),
-        };
+        let guard = Guard::new(running.target.clone(), self.reaper().clone());
         Ok(Begun::Running(Box::new(Local {
             sandbox: Arc::clone(sandbox),
             running,

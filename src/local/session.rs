@@ -189,7 +189,7 @@ impl fmt::Debug for LocalExec {
     }
 }
 
-fn signal_of(name: &str) -> Signal {
+pub(super) fn signal_of(name: &str) -> Signal {
     match name {
         "HUP" => Signal::HUP,
         "INT" => Signal::INT,
