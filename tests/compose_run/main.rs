@@ -14,5 +14,7 @@ mod dependencies;
 mod fixtures;
 mod killed;
 mod lifecycle;
+mod rough;
+mod rows;
 mod suite;
 mod volumes;
