@@ -132,7 +132,7 @@ services:
     command: [sh, -c, 'seq 1 500; exec sleep 300']
   two:
     image: gym-sandbox/busybox:test
-    command: [sh, -c, 'echo error >&2; while test ! -f /end; do sleep 0.1; done; echo -n last']
+    command: [sh, -c, 'echo error >&2; while test ! -f /end; do sleep 0.1; done; echo last; sleep 1']
     scale: 2
 ",
     );
