@@ -32,13 +32,6 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    pub(super) fn new(target: Target, reaper: Reaper) -> Self {
-        Self {
-            target: Some(target),
-            reaper,
-        }
-    }
-
     pub(super) fn disarm(&mut self) {
         self.target = None;
     }
@@ -132,7 +125,10 @@ impl LocalProvider {
             Ok(running) => running,
             Err(failure) => return Ok(Begun::Ended(failure)),
         };
-        let guard = Guard::new(running.target.clone(), self.reaper().clone());
+        let guard = Guard {
+            target: Some(running.target.clone()),
+            reaper: self.reaper().clone(),
+        };
         Ok(Begun::Running(Box::new(Local {
             sandbox: Arc::clone(sandbox),
             running,

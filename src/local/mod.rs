@@ -11,7 +11,6 @@ mod files;
 mod kill;
 mod place;
 mod process;
-mod pty;
 mod session;
 mod transfer;
 
@@ -26,8 +25,7 @@ use tokio::sync::Semaphore;
 
 use crate::error::{Error, ErrorKind, Operation, Result, SandboxReason};
 use crate::provider::{
-    FilesProvider, InspectProvider, OpenSessions, PtyProvider, Reaper, SandboxHandle, SandboxProvider,
-    SpawnProvider,
+    FilesProvider, InspectProvider, Reaper, SandboxHandle, SandboxProvider, SpawnProvider,
 };
 use crate::spec::{
     ExecOptions, ExecPath, ExecResult, Mapping, SandboxDetail, SandboxSpec, SandboxStatus, calendar,
@@ -50,8 +48,6 @@ const PROVIDER: &str = "local";
 /// closed, or a new folder, which is removed then. Commands run there unless they name another directory; a relative
 /// one is relative to the workspace. Files are copied only to and from places below the workspace, and links that lead
 /// out of it are not followed.
-///
-/// Terminal sessions are terminals of this machine. They end with this process: there is no leaving and joining them.
 ///
 /// `image`, `ttl`, `ready_timeout`, `ports` and resource limits of a spec have no effect, which a warning says; an
 /// entrypoint and provider options are refused.
@@ -85,7 +81,6 @@ struct Shared {
     lane: Arc<Semaphore>,
     reaper: Reaper,
     warned: AtomicBool,
-    sessions: OpenSessions,
 }
 
 /// What the local provider keeps in a handle. Not stable and not part of a descriptor.
@@ -110,7 +105,6 @@ impl LocalProvider {
                 config,
                 reaper: Reaper::new(),
                 warned: AtomicBool::new(false),
-                sessions: OpenSessions::default(),
             }),
         })
     }
@@ -129,10 +123,6 @@ impl LocalProvider {
 
     fn reaper(&self) -> &Reaper {
         &self.shared.reaper
-    }
-
-    fn sessions(&self) -> &OpenSessions {
-        &self.shared.sessions
     }
 }
 
@@ -188,7 +178,6 @@ impl SandboxProvider for LocalProvider {
     }
 
     async fn aclose(&self) -> Result<()> {
-        self.sessions().close_all().await;
         self.reaper().wait_idle(Duration::from_secs(60)).await
     }
 
@@ -197,10 +186,6 @@ impl SandboxProvider for LocalProvider {
     }
 
     fn as_inspect(&self) -> Option<&dyn InspectProvider> {
-        Some(self)
-    }
-
-    fn as_pty(&self) -> Option<&dyn PtyProvider> {
         Some(self)
     }
 

@@ -189,7 +189,7 @@ impl fmt::Debug for LocalExec {
     }
 }
 
-pub(super) fn signal_of(name: &str) -> Signal {
+fn signal_of(name: &str) -> Signal {
     match name {
         "HUP" => Signal::HUP,
         "INT" => Signal::INT,

@@ -1,8 +1,8 @@
 //! What a session is to its callers, however its program is reached: two bounded queues of output, an exit that many wait
 //! for, and an end that wakes everybody. Knows no engine and no agent.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, Weak};
 
 use bytes::Bytes;
 use tokio::sync::{Mutex, mpsc, watch};
@@ -10,14 +10,12 @@ use tokio::sync::{Mutex, mpsc, watch};
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::spec::{PtyMode, SandboxId};
 
-use super::PtySession;
-
 /// Chunks of at most 64 KiB that wait for a reader; then the program waits.
 const CHUNKS: usize = 4;
 
 /// Why a session can't be used any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Over {
+pub(in crate::docker) enum Over {
     Closed,
     /// Left to live on in the sandbox.
     Left,
@@ -34,10 +32,10 @@ struct Fate {
 
 /// One session.
 #[derive(Debug)]
-pub(crate) struct Core {
-    pub(crate) sandbox_id: SandboxId,
-    pub(crate) session_id: String,
-    pub(crate) mode: PtyMode,
+pub(in crate::docker) struct Core {
+    pub(in crate::docker) sandbox_id: SandboxId,
+    pub(in crate::docker) session_id: String,
+    pub(in crate::docker) mode: PtyMode,
     stdout: Queue,
     stderr: Queue,
     fate: watch::Sender<Fate>,
@@ -52,13 +50,17 @@ struct Queue {
 
 /// Where output is put in. Dropping a sender ends its stream.
 #[derive(Debug)]
-pub(crate) struct Taps {
-    pub(crate) stdout: Option<mpsc::Sender<Bytes>>,
-    pub(crate) stderr: Option<mpsc::Sender<Bytes>>,
+pub(in crate::docker) struct Taps {
+    pub(in crate::docker) stdout: Option<mpsc::Sender<Bytes>>,
+    pub(in crate::docker) stderr: Option<mpsc::Sender<Bytes>>,
 }
 
 impl Core {
-    pub(crate) fn new(sandbox_id: &SandboxId, session_id: &str, mode: PtyMode) -> (Arc<Self>, Taps) {
+    pub(in crate::docker) fn new(
+        sandbox_id: &SandboxId,
+        session_id: &str,
+        mode: PtyMode,
+    ) -> (Arc<Self>, Taps) {
         let (stdout, stdout_queue) = Queue::new();
         let (stderr, stderr_queue) = Queue::new();
         let core = Arc::new(Self {
@@ -77,7 +79,7 @@ impl Core {
     }
 
     /// A session whose program could not be started, with what there is to say of it.
-    pub(crate) fn ended(
+    pub(in crate::docker) fn ended(
         sandbox_id: &SandboxId,
         session_id: &str,
         mode: PtyMode,
@@ -100,21 +102,21 @@ impl Core {
         core
     }
 
-    pub(crate) fn exit(&self) -> Option<i32> {
+    pub(in crate::docker) fn exit(&self) -> Option<i32> {
         self.fate.borrow().exit
     }
 
-    pub(crate) fn over(&self) -> Option<Over> {
+    pub(in crate::docker) fn over(&self) -> Option<Over> {
         self.fate.borrow().over.clone()
     }
 
-    pub(crate) fn is_closed(&self) -> bool {
+    pub(in crate::docker) fn is_closed(&self) -> bool {
         let fate = self.fate.borrow();
         fate.exit.is_some() || fate.over.is_some()
     }
 
     /// The first code that is told stays.
-    pub(crate) fn note_exit(&self, code: i32) {
+    pub(in crate::docker) fn note_exit(&self, code: i32) {
         self.fate.send_if_modified(|fate| {
             let is_news = fate.exit.is_none();
             fate.exit.get_or_insert(code);
@@ -123,7 +125,7 @@ impl Core {
     }
 
     /// Ends the session for its callers. Says whether it was not over before.
-    pub(crate) fn end(&self, why: Over) -> bool {
+    pub(in crate::docker) fn end(&self, why: Over) -> bool {
         self.fate.send_if_modified(|fate| {
             let is_news = fate.over.is_none();
             fate.over.get_or_insert(why);
@@ -132,7 +134,7 @@ impl Core {
     }
 
     /// Waits until the session is over.
-    pub(crate) async fn until_over(&self) -> Over {
+    pub(in crate::docker) async fn until_over(&self) -> Over {
         let mut fate = self.fate.subscribe();
         // The sender is in here, so that it can't be gone.
         match fate.wait_for(|fate| fate.over.is_some()).await {
@@ -142,7 +144,7 @@ impl Core {
     }
 
     /// Waits until the program has exited or the session is over.
-    pub(crate) async fn until_done(&self) {
+    pub(in crate::docker) async fn until_done(&self) {
         let mut fate = self.fate.subscribe();
         let _gone = fate
             .wait_for(|fate| fate.exit.is_some() || fate.over.is_some())
@@ -150,7 +152,7 @@ impl Core {
             .is_err();
     }
 
-    pub(crate) async fn wait_exit(&self) -> Result<i32> {
+    pub(in crate::docker) async fn wait_exit(&self) -> Result<i32> {
         self.until_done().await;
         let fate = self.fate.borrow().clone();
         match (fate.exit, fate.over) {
@@ -159,11 +161,11 @@ impl Core {
         }
     }
 
-    pub(crate) async fn read(&self) -> Result<Bytes> {
+    pub(in crate::docker) async fn read(&self) -> Result<Bytes> {
         self.read_from(&self.stdout).await
     }
 
-    pub(crate) async fn read_stderr(&self) -> Result<Bytes> {
+    pub(in crate::docker) async fn read_stderr(&self) -> Result<Bytes> {
         if self.mode == PtyMode::Pty {
             return self.wait_exit().await.map(|_| Bytes::new());
         }
@@ -195,7 +197,7 @@ impl Core {
     }
 
     /// Refuses what only a living session can do (contract Z6).
-    pub(crate) fn check_live(&self) -> Result<()> {
+    pub(in crate::docker) fn check_live(&self) -> Result<()> {
         if let Some(over) = self.over() {
             return Err(self.error(&over));
         }
@@ -206,7 +208,7 @@ impl Core {
     }
 
     /// Does something for as long as the session lives.
-    pub(crate) async fn while_live<T>(&self, future: impl Future<Output = T>) -> Result<T> {
+    pub(in crate::docker) async fn while_live<T>(&self, future: impl Future<Output = T>) -> Result<T> {
         self.check_live()?;
         tokio::select! {
             biased;
@@ -218,7 +220,7 @@ impl Core {
         }
     }
 
-    pub(crate) fn error(&self, over: &Over) -> Error {
+    pub(in crate::docker) fn error(&self, over: &Over) -> Error {
         match over {
             Over::Closed => self.pty_error("the session was closed".to_owned()),
             Over::Left => self
@@ -229,34 +231,8 @@ impl Core {
         }
     }
 
-    pub(crate) fn pty_error(&self, message: String) -> Error {
+    pub(in crate::docker) fn pty_error(&self, message: String) -> Error {
         Error::new(ErrorKind::Pty, Operation::Pty, message).with_sandbox(&self.sandbox_id)
-    }
-}
-
-/// The sessions that this provider has made or joined and that may still be open (contract Z12).
-#[derive(Debug, Default)]
-pub(crate) struct OpenSessions(std::sync::Mutex<Vec<Weak<dyn PtySession>>>);
-
-impl OpenSessions {
-    pub(crate) fn add(&self, session: &Arc<dyn PtySession>) {
-        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        open.retain(|known| known.upgrade().is_some_and(|known| !known.is_closed()));
-        open.push(Arc::downgrade(session));
-    }
-
-    /// Closes those that were made here and leaves those that were joined.
-    pub(crate) async fn close_all(&self) {
-        let open = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        let closing = open
-            .iter()
-            .filter_map(Weak::upgrade)
-            .map(|session| async move {
-                if let Err(error) = session.close().await {
-                    tracing::warn!(session = session.session_id(), %error, "a terminal session could not be closed");
-                }
-            });
-        futures::future::join_all(closing).await;
     }
 }
 
