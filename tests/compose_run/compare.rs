@@ -239,7 +239,7 @@ fn differences(ours: &Value, theirs: &Value, our_name: &str, their_name: &str) -
         found.push(format!("mounts: ours {one:?}, docker compose's {other:?}"));
     }
     let labels = |side: &Value, name: &str| -> BTreeMap<String, String> {
-        let changing = ["config-hash", "version", "image", "config_files"];
+        let changing = ["config-hash", "version", "image", "config_files", "image.builder"];
         let all = side["Config"]["Labels"].as_object().unwrap();
         all.iter()
             .filter(|(key, _)| !key.starts_with("gym-sandbox") && **key != crate::common::TEST_LABEL)
