@@ -4,9 +4,8 @@
 //! The argument is a configuration block as YAML, a second one the image (for providers that have images).
 
 use std::process::ExitCode;
-use std::time::Duration;
-
 use std::sync::Arc;
+use std::time::Duration;
 
 use gym_sandbox::compose::{AsyncSandboxCompose, Source};
 use gym_sandbox::provider::{config_from_yaml, create_provider};
