@@ -3,7 +3,8 @@
 # and runs tests/consumer against them, with no and with default features. Needs nothing from the network once the
 # workspace has been built.
 #
-# Runs on this machine without isolation, and on the engine at DOCKER_HOST, too, where that is set.
+# Runs a rollout on this machine without isolation, and a rollout and a Compose project on the engine at DOCKER_HOST, where
+# that is set.
 set -euo pipefail
 
 PROGRAM=consumer.sh
@@ -43,7 +44,7 @@ run() {
 }
 
 for features in "" default-features; do
-    say "running a rollout with ${features:-no features}"
+    say "running with ${features:-no features}"
     run --features "$features" -- "local: {shell: /bin/sh}"
     if [[ -n ${DOCKER_HOST:-} ]]; then
         run --features "$features" -- "docker: {}" "$IMAGE"

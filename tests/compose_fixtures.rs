@@ -3,7 +3,8 @@
 //! `ok/CASE` holds `expect.json`, what docker compose 2.40.3 prints for it with the folder written `$DIR`, and perhaps
 //! `expect.warnings`; `err/CASE` holds `expect.err`, the diagnostics one a line; `run/CASE` must load without a warning,
 //! and holds `expect.plan.yaml` and what `tests/compose_run` expects of it; `refused/CASE` loads and is not planned.
-//! `case.json` names files, variables, profiles and the project; without it `compose.yaml` is loaded as project `t`.
+//! `case.json` names files, variables, profiles and the project; without it `compose.yaml` is loaded as project `t`. For
+//! `run/CASE` also the policy, the API version (`api`) and the machine (`arch`) that it needs.
 //! `COMPOSE_FIXTURES_WRITE=1` writes `expect.err` and `expect.warnings` anew; read the difference before keeping it.
 
 use std::path::{Path, PathBuf};
@@ -222,7 +223,13 @@ fn projects_that_run_are_planned_as_recorded() {
     let mut problems = Vec::new();
     for case in cases("run") {
         let loaded = loader(&case).load().expect("run cases load");
-        match Plan::new(&loaded.project, &PlanOptions::default()) {
+        let mut options = PlanOptions::default();
+        let described = std::fs::read_to_string(case.join("case.json")).unwrap_or_else(|_| "{}".to_owned());
+        let described: Value = serde_json::from_str(&described).expect("case.json is JSON");
+        if let Some(policy) = described.get("policy") {
+            options.policy = serde_json::from_value(policy.clone()).expect("it is a policy");
+        }
+        match Plan::new(&loaded.project, &options) {
             Ok(plan) => compare_text(
                 &case.join("expect.plan.yaml"),
                 &without_hashes(&portable(&config::plan(&plan, Format::Yaml), &case)),

@@ -263,7 +263,7 @@ fn a_renewal_that_was_sent_while_the_agent_stood_still_counts() {
         assert!(sent.expect("kill runs").success());
     };
     signal("STOP");
-    std::thread::sleep(Duration::from_millis(1_000));
+    std::thread::sleep(Duration::from_secs(1));
     client.send(0, &ClientMessage::Lease(600));
     signal("CONT");
     client.send(9, &ClientMessage::Ping(b"p".to_vec()));

@@ -11,8 +11,8 @@ use super::units::{ByteSize, TimeLimit, Transfer, parse_cpus};
 
 pub(super) use compose::{
     ChoiceArgs, ComposeArgs, ComposeConfigArgs, ComposeDownArgs, ComposeExecArgs, ComposeLogsArgs,
-    ComposePlanArgs, ComposeRunArgs, ComposeUpArgs, ConfigFormatArg, HostPortsArg, ProjectArgs,
-    StrictnessArg,
+    ComposeNameArgs, ComposePlanArgs, ComposeRunArgs, ComposeUpArgs, ConfigFormatArg, HostPortsArg,
+    ProjectArgs, StrictnessArg,
 };
 pub(super) use terminal::{PtyArgs, ShellArgs, TerminalArgs};
 pub(super) use upkeep::{FilterArgs, GcArgs, InspectArgs, PsArgs};
@@ -183,6 +183,13 @@ pub(super) struct LogsArgs {
     /// The id of the sandbox
     #[arg(value_name = "ID")]
     pub(super) id: String,
+    #[command(flatten)]
+    pub(super) lines: LogLineArgs,
+}
+
+/// Which lines of a log.
+#[derive(Debug, clap::Args)]
+pub(super) struct LogLineArgs {
     /// Go on until the main process ends
     #[arg(short, long)]
     pub(super) follow: bool,

@@ -81,7 +81,7 @@ async fn dispatch(action: Action) -> u8 {
         Action::ComposeUp(request) => (Box::pin(cmd::compose_up::up(*request)).await, exit::FAILURE),
         Action::ComposeRun(request) => (Box::pin(cmd::compose_up::run(*request)).await, exit::SANDBOX),
         Action::ComposePs(request) => (Box::pin(cmd::compose_look::ps(request)).await, exit::FAILURE),
-        Action::ComposeLogs(request) => (Box::pin(cmd::compose_look::logs(request)).await, exit::FAILURE),
+        Action::ComposeLogs(request) => (Box::pin(cmd::compose_logs::run(request)).await, exit::FAILURE),
         Action::ComposeExec(request) => (Box::pin(cmd::compose_look::exec(*request)).await, exit::SANDBOX),
         Action::ComposeDown(request) => (Box::pin(cmd::compose_look::down(request)).await, exit::FAILURE),
         Action::Doctor(request) => (cmd::doctor::run(request).await, exit::FAILURE),

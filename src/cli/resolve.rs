@@ -16,8 +16,7 @@ use gym_sandbox::docker::DockerConfig;
 use gym_sandbox::{Error, ExecOptions, Operation, Result, SandboxSpec};
 
 use super::args::{
-    self, Args, BenchArgs, CommandArgs, ComposeArgs, ComposeLogsArgs, ExecArgs, GlobalArgs, ProviderArg,
-    RunArgs,
+    self, Args, BenchArgs, CommandArgs, ComposeArgs, ExecArgs, GlobalArgs, ProviderArg, RunArgs,
 };
 use super::output::Format;
 use super::session::Afterwards;
@@ -27,8 +26,8 @@ pub(super) use terminal::{PtyRequest, ShellRequest};
 
 pub(super) use compose::{ComposeConfigRequest, ConfigOutput};
 pub(super) use project::{
-    ComposeDownRequest, ComposeExecRequest, ComposeLookRequest, ComposePlanRequest, ComposeRunRequest,
-    ComposeUpRequest, ProjectRequest,
+    ComposeDownRequest, ComposeExecRequest, ComposeLogsRequest, ComposePlanRequest, ComposePsRequest,
+    ComposeRunRequest, ComposeUpRequest, ProjectRequest,
 };
 pub(super) use upkeep::{DetailRequest, ListRequest, Patience, SweepRequest};
 
@@ -72,9 +71,9 @@ pub(super) enum Action {
     /// Run a command in a Compose project of its own.
     ComposeRun(Box<ComposeRunRequest>),
     /// List the containers of a Compose project.
-    ComposePs(ComposeLookRequest),
+    ComposePs(ComposePsRequest),
     /// Print the last lines of the services of a Compose project.
-    ComposeLogs(ComposeLookRequest),
+    ComposeLogs(ComposeLogsRequest),
     /// Run a command in a Compose project that is there.
     ComposeExec(Box<ComposeExecRequest>),
     /// Take a Compose project down.
@@ -237,7 +236,7 @@ pub(super) fn resolve(args: Args) -> Result<Action> {
         CommandArgs::Cp(args) => Action::Copy(Box::new(copy::request(args, config, format)?)),
         CommandArgs::Pause(args) => connected::pause(args, config, format, PauseChange::Pause),
         CommandArgs::Resume(args) => connected::pause(args, config, format, PauseChange::Resume),
-        CommandArgs::Logs(args) => connected::logs(&args, config, format),
+        CommandArgs::Logs(args) => connected::logs(args, config, format),
         CommandArgs::Stats(args) => connected::stats(args, config, format),
         CommandArgs::Rm(args) => Action::Remove(RemoveRequest {
             config,
@@ -280,14 +279,8 @@ fn compose_action(args: ComposeArgs, config: DockerConfig, format: Format) -> Re
         ComposeArgs::Plan(args) => Action::ComposePlan(Box::new(project::plan(*args, format)?)),
         ComposeArgs::Up(args) => Action::ComposeUp(Box::new(project::up(*args, config, format)?)),
         ComposeArgs::Run(args) => Action::ComposeRun(Box::new(project::run(*args, config, format)?)),
-        ComposeArgs::Ps(name) => {
-            let args = ComposeLogsArgs {
-                name,
-                services: Vec::new(),
-            };
-            Action::ComposePs(project::look(args, config, format))
-        }
-        ComposeArgs::Logs(args) => Action::ComposeLogs(project::look(args, config, format)),
+        ComposeArgs::Ps(args) => Action::ComposePs(project::ps(args, config, format)),
+        ComposeArgs::Logs(args) => Action::ComposeLogs(project::logs(args, config, format)),
         ComposeArgs::Exec(args) => Action::ComposeExec(Box::new(project::exec(*args, config, format))),
         ComposeArgs::Down(args) => Action::ComposeDown(project::down(args, config, format)),
     })

@@ -23,6 +23,7 @@ use super::connect::Engine;
 use super::owner::Presence;
 
 pub(super) use taken::{Taken, held_by_this_process};
+pub(super) use volume::{network_hold, volume_hold};
 
 /// How long after a failed renewal the next is tried, at most.
 const RETRY: Duration = Duration::from_secs(5);
@@ -101,7 +102,7 @@ impl Keeper {
         })
     }
 
-    /// The lease is kept for a sandbox that is about to be made.
+    /// The lease is kept for a sandbox, or a network or volume, that is about to be made.
     pub(super) fn hold(self: &Arc<Self>, sandbox: &str) {
         let held = Held {
             stage: Stage::Making,
@@ -190,7 +191,7 @@ impl Keeper {
 
     /// Lets go of sandboxes that are gone though nobody has said so: somebody else has removed them.
     pub(super) async fn forget_the_gone(&self) {
-        let Ok(there) = self.sandboxes_there().await else {
+        let Ok(there) = self.held_there().await else {
             return;
         };
         let gone: Vec<String> = {

@@ -62,6 +62,20 @@ async fn a_project_is_started_looked_at_used_and_taken_down() {
     );
     let (code, stdout, _) = compose(&folder, &["logs", "-p", &name, "main"]).await;
     assert_eq!((code, stdout.as_str()), (Some(0), "main | started\n"));
+    let (code, stdout, _) = compose(
+        &folder,
+        &["logs", "-p", &name, "--json", "--tail", "1", "--timestamps"],
+    )
+    .await;
+    let line: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(
+        (code, &line["service"], &line["text"]),
+        (Some(0), &"main".into(), &"started".into())
+    );
+    assert!(
+        line["timestamp"].as_str().is_some_and(|time| time.ends_with('Z')),
+        "{line}"
+    );
     let answer = compose(
         &folder,
         &["exec", "-p", &name, "main", "--", "sh", "-c", "echo here; exit 7"],
@@ -105,4 +119,48 @@ async fn a_run_has_the_exit_code_of_its_command_and_a_failed_start_says_why() {
         stderr.contains("`main` exited with 3") && stderr.contains("boom"),
         "{stderr}"
     );
+}
+
+#[tokio::test]
+async fn logs_give_every_line_and_follow_to_the_end_of_all_containers() {
+    let _docker = engine_or_skip!();
+    let folder = folder(
+        "
+services:
+  many:
+    image: gym-sandbox/busybox:test
+    command: [sh, -c, 'seq 1 500; exec sleep 300']
+  two:
+    image: gym-sandbox/busybox:test
+    command: [sh, -c, 'echo error >&2; while test ! -f /end; do sleep 0.1; done; echo last; sleep 1']
+    scale: 2
+",
+    );
+    let name = name();
+    let (code, _, stderr) = compose(&folder, &["up", "-d", "-p", &name]).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    let (code, stdout, _) = compose(&folder, &["logs", "-p", &name, "many"]).await;
+    let expected = (1..=500).fold(String::new(), |lines, number| format!("{lines}many | {number}\n"));
+    assert_eq!((code, stdout), (Some(0), expected));
+    let (code, stdout, _) = compose(&folder, &["logs", "-p", &name, "--tail", "2", "many"]).await;
+    assert_eq!((code, stdout.as_str()), (Some(0), "many | 499\nmany | 500\n"));
+    let arguments = ["logs", "-f", "-p", &name, "two"];
+    let following = compose(&folder, &arguments);
+    let ending = async {
+        // Of both containers the command makes the file in the first one; the other is ended by a stop of its process.
+        compose(&folder, &["exec", "-p", &name, "two", "--", "touch", "/end"]).await;
+        let engine = bollard::Docker::connect_with_defaults().unwrap();
+        let second = format!("{name}-two-2");
+        let options = None::<bollard::query_parameters::KillContainerOptions>;
+        engine.kill_container(&second, options).await.unwrap();
+    };
+    let ((code, stdout, _), ()) = tokio::join!(following, ending);
+    assert_eq!(code, Some(0));
+    let mut lines: Vec<&str> = stdout.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["two-1 | error", "two-1 | last", "two-2 | error"]);
+    let (code, _, stderr) = compose(&folder, &["logs", "-p", &name, "nobody"]).await;
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("nobody"), "{stderr}");
+    compose(&folder, &["down", "-p", &name]).await;
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::process::Command;
 
 use crate::common::docker;
-use crate::fixtures::{cases, files, json, project_of, strings};
+use crate::fixtures::{are_all, cases, files, json, lacks, project_of, remove_images_of, strings};
 use crate::support::{engine, unique};
 
 /// Fields that differ on purpose, and why.
@@ -99,6 +99,8 @@ async fn compose(words: &[String], case: &Path, name: &str, arguments: &[&str]) 
     for (key, value) in described["env"].as_object().into_iter().flatten() {
         command.env(key, value.as_str().unwrap());
     }
+    // Its own builder needs a plug-in that not every machine has.
+    command.env("DOCKER_BUILDKIT", "0");
     let output = command
         .args(arguments)
         .output()
@@ -219,7 +221,8 @@ fn differences(ours: &Value, theirs: &Value, our_name: &str, their_name: &str) -
             }
         }
     }
-    if ours["Config"]["Image"] != theirs["Config"]["Image"] {
+    let image = |side: &Value, name: &str| side["Config"]["Image"].as_str().unwrap().replace(name, "PROJECT");
+    if image(ours, our_name) != image(theirs, their_name) {
         found.push(format!(
             "the image: {} and {}",
             ours["Config"]["Image"], theirs["Config"]["Image"]
@@ -236,7 +239,7 @@ fn differences(ours: &Value, theirs: &Value, our_name: &str, their_name: &str) -
         found.push(format!("mounts: ours {one:?}, docker compose's {other:?}"));
     }
     let labels = |side: &Value, name: &str| -> BTreeMap<String, String> {
-        let changing = ["config-hash", "version", "image", "config_files"];
+        let changing = ["config-hash", "version", "image", "config_files", "image.builder"];
         let all = side["Config"]["Labels"].as_object().unwrap();
         all.iter()
             .filter(|(key, _)| !key.starts_with("gym-sandbox") && **key != crate::common::TEST_LABEL)
@@ -268,10 +271,24 @@ async fn d18_the_settings_of_every_fixture_are_those_of_docker_compose() {
     let mut compared = 0;
     for case in cases() {
         let short = case.file_name().unwrap().to_string_lossy().into_owned();
+        if lacks(&case).await.is_some() {
+            eprintln!("skipped: {short} is for other engines");
+            continue;
+        }
+        if let Some(reason) = json(&case.join("case.json"))["not_compared"].as_str() {
+            eprintln!("skipped: {short}: {reason}");
+            continue;
+        }
         let (our_name, their_name) = (unique(), unique());
         let started = compose(&words, &case, &their_name, &["up", "-d", "--quiet-pull"]).await;
         let theirs = settings(&their_name).await;
-        let down = compose(&words, &case, &their_name, &["down", "-v", "-t", "0"]).await;
+        let down = compose(
+            &words,
+            &case,
+            &their_name,
+            &["down", "-v", "-t", "0", "--rmi", "local"],
+        )
+        .await;
         if let Err(problem) = started {
             problems.push(format!("{short}: docker compose does not start it: {problem}"));
             continue;
@@ -285,6 +302,7 @@ async fn d18_the_settings_of_every_fixture_are_those_of_docker_compose() {
         project.start().await.unwrap();
         let ours = settings(&our_name).await;
         project.stop().await.unwrap();
+        remove_images_of(&our_name).await;
         assert_eq!(
             ours.keys().collect::<Vec<_>>(),
             theirs.keys().collect::<Vec<_>>(),
@@ -298,5 +316,5 @@ async fn d18_the_settings_of_every_fixture_are_those_of_docker_compose() {
     }
     eprintln!("{compared} fixtures compared with docker compose");
     assert!(problems.is_empty(), "\n{}", problems.join("\n"));
-    assert!(compared >= 40, "{compared}");
+    assert!(compared >= 40 || !are_all(), "{compared}");
 }

@@ -1,15 +1,21 @@
 //! Compose projects on a real engine: they start, behave, and leave nothing.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+#![expect(clippy::print_stderr, reason = "a skipped fixture says why")]
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../common/proxy.rs"]
+mod proxy;
 mod support;
 
 mod cancel;
 mod compare;
 mod dependencies;
 mod fixtures;
+mod killed;
 mod lifecycle;
+mod rough;
+mod rows;
 mod suite;
 mod volumes;

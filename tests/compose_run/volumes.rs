@@ -91,3 +91,43 @@ async fn external_volumes_and_networks_must_be_there() {
         assert_eq!(left_of(&project.project().unwrap()).await, Vec::<String>::new());
     }
 }
+
+#[tokio::test]
+async fn d18_external_networks_and_volumes_are_used_and_stay() {
+    let Some(test) = docker().await else { return };
+    let owner = project(
+        &test,
+        "
+services:
+  a: {image: 'gym-sandbox/busybox:test', command: [sh, -c, 'echo kept >/data/file; exec sleep 300'], volumes: ['data:/data']}
+volumes: {data: }
+",
+    );
+    owner.start().await.unwrap();
+    let name = owner.project().unwrap();
+    let guest = project(
+        &test,
+        &format!(
+            "
+services:
+  b: {{image: 'gym-sandbox/busybox:test', command: sleep 300, volumes: ['theirs:/theirs'], networks: [theirs]}}
+volumes: {{theirs: {{external: true, name: {name}_data}}}}
+networks: {{theirs: {{external: true, name: {name}_default}}}}
+"
+        ),
+    );
+    guest.start().await.unwrap();
+    let seen = printed(
+        &guest,
+        "b",
+        "for i in 1 2 3 4 5 6 7 8 9; do test -s /theirs/file && break; sleep 0.2; done; cat /theirs/file; \
+         ping -c1 -W3 a >/dev/null && echo reached",
+    )
+    .await;
+    assert_eq!(seen, "kept\nreached");
+    let before = left_of(&name).await.len();
+    guest.stop().await.unwrap();
+    assert_eq!(left_of(&name).await.len(), before);
+    owner.stop().await.unwrap();
+    assert_eq!(left_of(&name).await, Vec::<String>::new());
+}

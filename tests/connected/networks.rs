@@ -73,11 +73,11 @@ async fn says(test: &DockerTest, handle: &SandboxHandle, name: &str) -> String {
     stdout(&test.provider, handle, &line).await
 }
 
-async fn serve(test: &DockerTest, at: &SandboxHandle, text: &str) {
-    let line = format!("mkdir -p /www && echo {text} > /www/who && httpd -p 8000 -h /www");
+async fn serve(test: &DockerTest, at: &SandboxHandle, content: &str) {
+    let line = format!("mkdir -p /www && echo {content} > /www/who && httpd -p 8000 -h /www");
     stdout(&test.provider, at, &line).await;
     until("it answers", async || {
-        says(test, at, "127.0.0.1").await == format!("{text}\n")
+        says(test, at, "127.0.0.1").await == format!("{content}\n")
     })
     .await;
 }

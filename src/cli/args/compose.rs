@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Subcommand, ValueEnum};
 
 use super::super::units::TimeLimit;
-use super::ProgramArgs;
+use super::{LogLineArgs, ProgramArgs};
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum ComposeArgs {
@@ -19,7 +19,7 @@ pub(in crate::cli) enum ComposeArgs {
     Run(Box<ComposeRunArgs>),
     /// List the containers of a project
     Ps(ComposeNameArgs),
-    /// Print the last lines of the services of a project
+    /// Print what the services of a project printed
     Logs(ComposeLogsArgs),
     /// Run a command in a service of a project
     Exec(Box<ComposeExecArgs>),
@@ -146,6 +146,8 @@ pub(in crate::cli) struct ComposeLogsArgs {
     /// The services; without any, all
     #[arg(value_name = "SERVICE")]
     pub(in crate::cli) services: Vec<String>,
+    #[command(flatten)]
+    pub(in crate::cli) lines: LogLineArgs,
 }
 
 #[derive(Debug, clap::Args)]

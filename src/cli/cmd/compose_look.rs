@@ -1,20 +1,20 @@
-//! `compose ps`, `logs`, `exec` and `down`: projects that another process started.
+//! `compose ps`, `exec` and `down`: projects that another process started.
 
 use std::sync::Arc;
 
 use gym_sandbox::compose::{ProjectService, compose_down, compose_service, compose_services};
 use gym_sandbox::docker::DockerProvider;
-use gym_sandbox::{Error, ErrorKind, Operation, Result, SandboxProvider};
+use gym_sandbox::{Operation, Result, SandboxProvider};
 
 use crate::cli::exit;
 use crate::cli::output::{self, Format};
-use crate::cli::resolve::{ComposeDownRequest, ComposeExecRequest, ComposeLookRequest};
+use crate::cli::resolve::{ComposeDownRequest, ComposeExecRequest, ComposePsRequest};
 use crate::cli::session::{Outcome, blocking, until_interrupted};
 
 use super::compose_up::{no_project, run_command};
 use super::exec::options;
 
-fn provider(config: gym_sandbox::docker::DockerConfig) -> Result<Arc<dyn SandboxProvider>> {
+pub(super) fn provider(config: gym_sandbox::docker::DockerConfig) -> Result<Arc<dyn SandboxProvider>> {
     Ok(Arc::new(DockerProvider::new(config)?))
 }
 
@@ -22,7 +22,7 @@ fn provider(config: gym_sandbox::docker::DockerConfig) -> Result<Arc<dyn Sandbox
 ///
 /// # Errors
 /// There is no such project, or the engine can't be asked.
-pub(in crate::cli) async fn ps(request: ComposeLookRequest) -> Result<u8> {
+pub(in crate::cli) async fn ps(request: ComposePsRequest) -> Result<u8> {
     let provider = provider(request.config)?;
     let services = compose_services(&*provider, &request.name).await?;
     if services.is_empty() {
@@ -61,55 +61,6 @@ fn row(service: &ProjectService) -> Vec<String> {
         health,
         ports.collect::<Vec<_>>().join(", "),
     ]
-}
-
-/// Prints the last lines of services, each after the name of its service.
-///
-/// # Errors
-/// There is no such project or service, or the engine can't be asked.
-pub(in crate::cli) async fn logs(request: ComposeLookRequest) -> Result<u8> {
-    let provider = provider(request.config)?;
-    let services = compose_services(&*provider, &request.name).await?;
-    if services.is_empty() {
-        return Err(no_project(&request.name));
-    }
-    for name in &request.services {
-        if !services.iter().any(|service| service.service == *name) {
-            return Err(Error::new(
-                ErrorKind::NotFound,
-                Operation::List,
-                format!("project `{}` has no service `{name}`", request.name),
-            ));
-        }
-    }
-    let containers = provider
-        .as_containers()
-        .ok_or_else(|| Error::unsupported(Operation::List, provider.name(), "containers"))?;
-    let mut lines = Vec::new();
-    for service in &services {
-        if !request.services.is_empty() && !request.services.contains(&service.service) {
-            continue;
-        }
-        for line in containers.last_log_lines(&service.container.id).await {
-            lines.push((service.service.clone(), line));
-        }
-    }
-    blocking(move || match request.format {
-        Format::Json => output::json(&lines),
-        Format::Text => {
-            let lines: Vec<String> = lines
-                .iter()
-                .map(|(service, line)| format!("{service} | {line}"))
-                .collect();
-            let mut text = lines.join("\n");
-            if !text.is_empty() {
-                text.push('\n');
-            }
-            output::data(text.as_bytes())
-        }
-    })
-    .await?;
-    Ok(exit::SUCCESS)
 }
 
 /// Runs a command in a service; the exit code is the command's. The project stays.

@@ -3,6 +3,7 @@
 pub(super) mod bench;
 pub(super) mod completions;
 pub(super) mod compose_config;
+pub(super) mod compose_logs;
 pub(super) mod compose_look;
 pub(super) mod compose_up;
 pub(super) mod cp;

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use gym_sandbox::LogOptions;
 use gym_sandbox::docker::DockerConfig;
 
-use super::super::args::{IdArgs, LogsArgs, StatsArgs};
+use super::super::args::{IdArgs, LogLineArgs, LogsArgs, StatsArgs};
 use super::super::output::Format;
 use super::Action;
 
@@ -45,19 +45,23 @@ pub(in crate::cli) struct LogsRequest {
     pub(in crate::cli) format: Format,
 }
 
-pub(super) fn logs(args: &LogsArgs, config: DockerConfig, format: Format) -> Action {
+pub(super) fn logs(args: LogsArgs, config: DockerConfig, format: Format) -> Action {
+    Action::Logs(LogsRequest {
+        config,
+        id: args.id,
+        options: log_options(&args.lines),
+        format,
+    })
+}
+
+pub(super) fn log_options(args: &LogLineArgs) -> LogOptions {
     let mut options = LogOptions::new();
     options.follow = args.follow;
     options.tail = args.tail;
     options.timestamps = args.timestamps;
     // Longer ago than a clock can say is from the beginning.
     options.since = args.since.and_then(|since| SystemTime::now().checked_sub(since));
-    Action::Logs(LogsRequest {
-        config,
-        id: args.id.clone(),
-        options,
-        format,
-    })
+    options
 }
 
 /// A sandbox to measure.

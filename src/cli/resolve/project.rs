@@ -8,15 +8,15 @@ use gym_sandbox::compose::{
     VolumeFate, config,
 };
 use gym_sandbox::docker::DockerConfig;
-use gym_sandbox::{Error, Operation, Result};
+use gym_sandbox::{Error, LogOptions, Operation, Result};
 
 use super::super::args::{
-    ChoiceArgs, ComposeDownArgs, ComposeExecArgs, ComposeLogsArgs, ComposePlanArgs, ComposeRunArgs,
-    ComposeUpArgs, ConfigFormatArg, HostPortsArg, ProjectArgs,
+    ChoiceArgs, ComposeDownArgs, ComposeExecArgs, ComposeLogsArgs, ComposeNameArgs, ComposePlanArgs,
+    ComposeRunArgs, ComposeUpArgs, ConfigFormatArg, HostPortsArg, ProjectArgs,
 };
 use super::super::output::Format;
 use super::super::units::TimeLimit;
-use super::{ProgramRequest, compose, program};
+use super::{ProgramRequest, compose, connected, program};
 
 /// A project: how it is loaded and planned.
 #[derive(Debug)]
@@ -56,11 +56,20 @@ pub(in crate::cli) struct ComposeRunRequest {
 
 /// A look at a project.
 #[derive(Debug)]
-pub(in crate::cli) struct ComposeLookRequest {
+pub(in crate::cli) struct ComposePsRequest {
+    pub(in crate::cli) config: DockerConfig,
+    pub(in crate::cli) name: String,
+    pub(in crate::cli) format: Format,
+}
+
+/// What services of a project printed.
+#[derive(Debug)]
+pub(in crate::cli) struct ComposeLogsRequest {
     pub(in crate::cli) config: DockerConfig,
     pub(in crate::cli) name: String,
     /// The services; none stands for all.
     pub(in crate::cli) services: Vec<String>,
+    pub(in crate::cli) lines: LogOptions,
     pub(in crate::cli) format: Format,
 }
 
@@ -172,11 +181,20 @@ pub(super) fn run(
     })
 }
 
-pub(super) fn look(args: ComposeLogsArgs, config: DockerConfig, format: Format) -> ComposeLookRequest {
-    ComposeLookRequest {
+pub(super) fn ps(args: ComposeNameArgs, config: DockerConfig, format: Format) -> ComposePsRequest {
+    ComposePsRequest {
+        config,
+        name: args.project_name,
+        format,
+    }
+}
+
+pub(super) fn logs(args: ComposeLogsArgs, config: DockerConfig, format: Format) -> ComposeLogsRequest {
+    ComposeLogsRequest {
         config,
         name: args.name.project_name,
         services: args.services,
+        lines: connected::log_options(&args.lines),
         format,
     }
 }

@@ -92,7 +92,7 @@ pub async fn compose_service(
 /// Takes a project of this library down by its name, whoever started it: dependants first. Says how many objects were
 /// removed; none is no error.
 ///
-/// Hooks before a stop run only where the project is stopped by who started it: they are not kept on the engine.
+/// Its commands before a stop run in containers that run; one that fails keeps nothing from going.
 ///
 /// # Errors
 /// As [`compose_services`]; the first thing that could not be removed, with the others attached. It can be repeated.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Planner, ProjectLifetime};
+use super::{HookStep, Planner, ProjectLifetime};
 use crate::compose::model::{Encode, Service, Style};
 
 pub(crate) const PROJECT: &str = "com.docker.compose.project";
@@ -23,6 +23,9 @@ const OWN_PROJECT: &str = "gym-sandbox.project";
 /// The library's own mark of what is kept on purpose.
 const KEPT: &str = "gym-sandbox.kept";
 
+/// The commands before a stop, as JSON, for who takes the project down by its name.
+pub(crate) const PRE_STOP: &str = "gym-sandbox.pre-stop";
+
 /// The version that labels name: docker compose's whose answers the loader gives.
 const AS_VERSION: &str = "2.40.3";
 
@@ -37,6 +40,7 @@ impl Planner<'_> {
         name: &str,
         service: &Service,
         number: u32,
+        pre_stop: &[HookStep],
     ) -> BTreeMap<String, String> {
         let mut labels = service.labels.clone();
         let dependencies: Vec<String> = service
@@ -63,6 +67,11 @@ impl Planner<'_> {
             (OWN_PROJECT, self.project.name.clone()),
         ];
         labels.extend(own.map(|(key, value)| (key.to_owned(), value)));
+        if let Some(hooks) = Some(pre_stop).filter(|hooks| !hooks.is_empty()) {
+            // Text and lists of it, which JSON can always hold.
+            let hooks = serde_json::to_string(hooks).unwrap_or_default();
+            labels.insert(PRE_STOP.to_owned(), hooks);
+        }
         self.keep(labels)
     }
 

@@ -31,7 +31,7 @@ pub use steps::{
     NetworkStep, Plan, PullWhen, ServiceStep, VolumeStep,
 };
 
-pub(crate) use labels::{ONE_OFF, PROJECT, SERVICE};
+pub(crate) use labels::{ONE_OFF, PRE_STOP, PROJECT, SERVICE};
 pub(crate) use order::dependency_order;
 
 use super::diagnostic::{Diagnostic, Diagnostics, Severity};

@@ -35,8 +35,9 @@ pub(super) fn step(planner: &Planner<'_>, name: &str, notes: &mut Notes) -> Serv
         );
     }
     let template = container(planner, &subject, notes);
+    let pre_stop = hooks(&subject, "pre_stop", &service.pre_stop, notes);
     let containers = (1..=replicas)
-        .map(|number| replica(planner, &subject, &template, number))
+        .map(|number| replica(planner, &subject, &template, number, &pre_stop))
         .collect();
     let asks_for_grace = service.stop_grace_period.is_some() || !service.stop_signal.is_empty();
     ServiceStep {
@@ -45,7 +46,7 @@ pub(super) fn step(planner: &Planner<'_>, name: &str, notes: &mut Notes) -> Serv
         containers,
         files: files::steps(planner, &subject, notes),
         post_start: hooks(&subject, "post_start", &service.post_start, notes),
-        pre_stop: hooks(&subject, "pre_stop", &service.pre_stop, notes),
+        pre_stop,
         ports: network::endpoint_ports(planner, &subject),
         stop_grace: asks_for_grace.then(|| {
             let period = service
@@ -117,13 +118,14 @@ fn replica(
     subject: &Subject<'_>,
     template: &ContainerSpec,
     number: u32,
+    pre_stop: &[HookStep],
 ) -> ContainerStep {
     let literal = text(&subject.service.container_name)
         .filter(|_| planner.options.container_names == ContainerNames::Literal);
     let name = literal.unwrap_or_else(|| planner.container_name(subject.name, number));
     let mut spec = template.clone();
     spec.name = Some(name.clone());
-    spec.labels = planner.container_labels(subject.name, subject.service, number);
+    spec.labels = planner.container_labels(subject.name, subject.service, number, pre_stop);
     if let Some(given) = planner.options.service_specs.get(subject.name) {
         for (key, value) in given.metadata() {
             spec.labels.entry(key.clone()).or_insert_with(|| value.clone());

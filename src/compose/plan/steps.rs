@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::compose::diagnostic::Diagnostics;
 use crate::compose::model::{DependencyCondition, SecretValue};
@@ -238,7 +238,7 @@ pub struct FileStep {
 }
 
 /// A command in a running container.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct HookStep {
     /// The command.

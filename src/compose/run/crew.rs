@@ -17,6 +17,9 @@ pub(crate) struct Crew {
     pub(crate) plan: Plan,
     pub(crate) made: Arc<Made>,
     pub(crate) progress: Option<ProgressCallback>,
+    /// What this start writes on its volumes, of which an engine has one of a name: another start of the same project at
+    /// the same time has another.
+    pub(super) start: String,
     /// Ids of containers and networks, by their names in the plan.
     ids: Mutex<HashMap<String, String>>,
     /// Handles of containers, by their ids.
@@ -34,6 +37,7 @@ impl Crew {
             plan,
             made: Arc::default(),
             progress,
+            start: uuid::Uuid::new_v4().simple().to_string(),
             ids: Mutex::default(),
             handles: Mutex::default(),
         }

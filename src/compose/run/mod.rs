@@ -6,7 +6,7 @@
 //! | what was made, and its removal | `made.rs`, `teardown.rs` |
 //! | what happens to containers | `watch.rs` |
 //! | images, networks, volumes | `images.rs`, `shared.rs`, `seed.rs` |
-//! | one service from create to ready | `service.rs` |
+//! | one service from create to ready, commands after its start and before its stop | `service.rs`, `hook.rs` |
 //! | waiting for others | `gate.rs`, `health.rs` |
 //! | what went wrong | `failure.rs` |
 
@@ -14,6 +14,7 @@ mod crew;
 mod failure;
 mod gate;
 mod health;
+mod hook;
 mod images;
 mod made;
 mod progress;

@@ -5,15 +5,16 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::{try_join, try_join_all};
 
-use crate::compose::plan::{ContainerStep, FileStep, HookStep};
-use crate::error::{Error, ErrorKind, Operation, Result};
+use crate::compose::plan::{ContainerStep, FileStep};
+use crate::error::{Error, Operation, Result};
 use crate::provider::Capability;
 use crate::spec::container::{ContainerSpec, NamespaceMode, NetworkAttachment, RestartPolicy};
-use crate::spec::{ExecOptions, SandboxStatus, UploadOptions, UploadSource};
+use crate::spec::{SandboxStatus, UploadOptions, UploadSource};
 
 use super::crew::Crew;
 use super::failure::in_service;
 use super::health::{MOST_FAILURES, Unhealthy};
+use super::hook::run_hook;
 use super::progress::{ComposeEvent, ServiceProgress};
 use super::start::Start;
 
@@ -22,9 +23,6 @@ const SETTLE: Duration = Duration::from_millis(50);
 
 /// How long one that ended and was started again must stay up then.
 const SETTLE_AFTER_FAILURE: Duration = Duration::from_secs(1);
-
-/// How long a hook may take.
-const HOOK: Duration = Duration::from_secs(300);
 
 /// How far a service is, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -135,7 +133,8 @@ impl Start<'_> {
             return Err(in_service(&step.name, error));
         }
         for hook in &step.post_start {
-            crew.run_hook(service, &id, "post_start", hook).await?;
+            let handle = crew.handle(&id, service).await?;
+            run_hook(&*crew.provider, &handle, &step.name, "post_start", hook).await?;
         }
         Ok(())
     }
@@ -263,33 +262,5 @@ impl Crew {
                 .await?;
         }
         Ok(())
-    }
-
-    /// Runs a hook; one that fails is an error.
-    pub(super) async fn run_hook(&self, service: usize, id: &str, key: &str, hook: &HookStep) -> Result<()> {
-        let handle = self.handle(id, service).await?;
-        let mut options = ExecOptions::new(hook.command.clone()).with_timeout(HOOK);
-        if let Some(user) = &hook.user {
-            options = options.with_user(user.as_str());
-        }
-        options.cwd.clone_from(&hook.working_dir);
-        for (name, value) in hook.environment.iter() {
-            options = options.with_env(name, value.unwrap_or_default());
-        }
-        let result = self.provider.exec(&handle, options).await?;
-        if result.is_success() {
-            return Ok(());
-        }
-        let name = &self.plan.services[service].name;
-        let printed = result.stderr().unwrap_or_default();
-        Err(Error::new(
-            ErrorKind::NotReady,
-            Operation::ComposeUp,
-            format!(
-                "the {key} hook of service `{name}` ended with {}: {}",
-                result.return_code,
-                printed.trim_end()
-            ),
-        ))
     }
 }

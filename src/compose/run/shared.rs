@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use futures::future::{try_join, try_join_all};
+use futures::future::{join, join_all, try_join_all};
 
 use crate::compose::plan::{NetworkStep, PROJECT, VolumeStep};
 use crate::error::{Error, ErrorKind, Operation, Result};
 
 use super::crew::Crew;
+
+/// The label of a volume that says which start has made it.
+const START: &str = "gym-sandbox.start";
 
 impl Crew {
     /// The label that everything of the project has.
@@ -71,12 +74,13 @@ impl Crew {
     pub(super) async fn make_shared(&self) -> Result<()> {
         let networks = self.plan.networks.iter().filter(|network| !network.external);
         let volumes = self.plan.volumes.iter().filter(|volume| !volume.external);
-        try_join(
-            try_join_all(networks.map(|network| self.make_network(network))),
-            try_join_all(volumes.map(|volume| self.make_volume(volume))),
+        // Each to its end, also when one fails: what was made is known then, and removed before the failure is told.
+        let (networks, volumes) = join(
+            join_all(networks.map(|network| self.make_network(network))),
+            join_all(volumes.map(|volume| self.make_volume(volume))),
         )
-        .await
-        .map(|_| ())
+        .await;
+        networks.into_iter().chain(volumes).collect()
     }
 
     async fn make_network(&self, network: &NetworkStep) -> Result<()> {
@@ -93,10 +97,29 @@ impl Crew {
         let containers = self.containers(Operation::ComposeUp)?;
         let name = &volume.spec.name;
         // One that is there already holds somebody's data: it is used, and stays.
-        if containers.find_volume(name).await?.is_none() {
-            self.made.add_volume(name);
+        if containers.find_volume(name).await?.is_some() {
+            return containers.create_volume(&volume.spec).await;
         }
-        containers.create_volume(&volume.spec).await
+        self.made.add_volume(name);
+        let mut spec = volume.spec.clone();
+        spec.labels.insert(START.to_owned(), self.start.clone());
+        containers.create_volume(&spec).await?;
+        match containers.find_volume(name).await? {
+            Some(made) if made.labels.get(START) == Some(&self.start) => Ok(()),
+            _ => {
+                // It is theirs to remove.
+                self.made.forget_volume(name);
+                Err(Error::new(
+                    ErrorKind::Conflict,
+                    Operation::ComposeUp,
+                    format!(
+                        "project `{}` is being started by somebody else, too: the volume `{name}` is theirs",
+                        self.plan.project
+                    ),
+                )
+                .with_hint("start this one under another name"))
+            }
+        }
     }
 }
 

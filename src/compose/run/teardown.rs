@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use futures::future::join_all;
 
-use crate::compose::plan::{PROJECT, ServiceStep};
+use crate::compose::plan::{PROJECT, SERVICE, ServiceStep};
 use crate::error::{Error, Operation, Result};
 use crate::provider::{ContainersProvider, SandboxProvider};
 use crate::spec::container::ContainerDetail;
+use crate::spec::{Ports, SandboxStatus};
 
 use super::crew::{Crew, containers};
+use super::hook::{noted, run_before_stop};
 use super::made::{MadeContainer, Objects};
 use super::progress::ServiceProgress;
 
@@ -24,6 +26,8 @@ const DEPENDS_ON: &str = "com.docker.compose.depends_on";
 /// Networks and volumes are in use for a moment after their last container has gone, and longer while a create that
 /// was cut off is still being undone.
 const TRIES: u32 = 40;
+/// About 13 s: an engine with much to do lets go of a removed container's endpoints late.
+const TRIES_IN_USE: u32 = 12;
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// What becomes of a project's volumes.
@@ -102,11 +106,10 @@ impl Crew {
     ) -> Result<()> {
         let step = container.service.map(|service| &self.plan.services[service]);
         if let (Some(service), Some(step)) = (container.service, step) {
-            for hook in &step.pre_stop {
-                // A hook that cannot run keeps nothing from going.
-                if let Err(error) = self.run_hook(service, &container.id, "pre_stop", hook).await {
-                    tracing::warn!(%error, "a hook before a stop failed");
-                }
+            if !step.pre_stop.is_empty()
+                && let Ok(handle) = self.handle(&container.id, service).await
+            {
+                run_before_stop(&*self.provider, &handle, &step.name, &step.pre_stop).await;
             }
             if let Some(grace) = options.grace.or(step.stop_grace) {
                 provider.stop_container(&container.id, Some(grace)).await?;
@@ -128,13 +131,13 @@ async fn until_free<F: Future<Output = Result<()>>>(mut remove: impl FnMut() -> 
     loop {
         tries += 1;
         match remove().await {
-            Err(error) if error.kind() == crate::error::ErrorKind::Conflict && tries < 5 => {
+            Err(error) if error.kind() == crate::error::ErrorKind::Conflict && tries < TRIES_IN_USE => {
                 tracing::debug!(%error, "still in use");
             }
             result => return result,
         }
         tokio::time::sleep(pause).await;
-        pause *= 2;
+        pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 
@@ -214,21 +217,30 @@ pub(crate) async fn down(
     project: &str,
     options: &DownOptions,
 ) -> Result<Removed> {
-    let provider = containers(provider, Operation::ComposeDown)?;
+    let containers = containers(provider, Operation::ComposeDown)?;
     let labels = BTreeMap::from([
         (PROJECT.to_owned(), project.to_owned()),
         (OWN.to_owned(), "1".to_owned()),
     ]);
     let mut errors = Vec::new();
     let mut removed = Removed::default();
-    let listed = provider.list_containers(&labels).await?;
+    let listed = containers.list_containers(&labels).await?;
     for level in levels_by_label(listed) {
         let ends = level.iter().map(|container| async move {
+            let hooks = noted(container);
+            if container.status == SandboxStatus::Running
+                && !hooks.is_empty()
+                && let Ok(handle) = containers
+                    .container_handle(&container.id, &Ports::default())
+                    .await
+            {
+                run_before_stop(provider, &handle, service_of(container), &hooks).await;
+            }
             // What the file asked for is in the container; nothing there means that it is killed at once.
             if options.grace.is_some() || container.stop_timeout.is_some() {
-                provider.stop_container(&container.id, options.grace).await?;
+                containers.stop_container(&container.id, options.grace).await?;
             }
-            provider.remove_container(&container.id).await
+            containers.remove_container(&container.id).await
         });
         for result in join_all(ends).await {
             match result {
@@ -237,15 +249,15 @@ pub(crate) async fn down(
             }
         }
     }
-    for network in provider.list_networks(&labels).await? {
-        match until_free(|| provider.remove_network(&network.id)).await {
+    for network in containers.list_networks(&labels).await? {
+        match until_free(|| containers.remove_network(&network.id)).await {
             Ok(()) => removed.networks += 1,
             Err(error) => errors.push(error),
         }
     }
     if options.volumes == VolumeFate::Remove {
-        for volume in provider.list_volumes(&labels).await? {
-            match until_free(|| provider.remove_volume(&volume.id)).await {
+        for volume in containers.list_volumes(&labels).await? {
+            match until_free(|| containers.remove_volume(&volume.id)).await {
                 Ok(()) => removed.volumes += 1,
                 Err(error) => errors.push(error),
             }
@@ -254,19 +266,16 @@ pub(crate) async fn down(
     first_with_rest(errors).map(|()| removed)
 }
 
+fn service_of(container: &ContainerDetail) -> &str {
+    container.labels.get(SERVICE).map_or("", String::as_str)
+}
+
 fn levels_by_label(listed: Vec<ContainerDetail>) -> Vec<Vec<ContainerDetail>> {
-    let service_of = |container: &ContainerDetail| {
-        container
-            .labels
-            .get(crate::compose::plan::SERVICE)
-            .cloned()
-            .unwrap_or_default()
-    };
     let mut level_of: BTreeMap<String, usize> = BTreeMap::new();
     // As many rounds as a chain can be long.
     for _ in 0..listed.len() {
         for container in &listed {
-            let own = level_of.get(&service_of(container)).copied().unwrap_or_default();
+            let own = level_of.get(service_of(container)).copied().unwrap_or_default();
             let others = container
                 .labels
                 .get(DEPENDS_ON)
@@ -280,7 +289,7 @@ fn levels_by_label(listed: Vec<ContainerDetail>) -> Vec<Vec<ContainerDetail>> {
     }
     let mut levels: BTreeMap<usize, Vec<ContainerDetail>> = BTreeMap::new();
     for container in listed {
-        let level = level_of.get(&service_of(&container)).copied().unwrap_or_default();
+        let level = level_of.get(service_of(&container)).copied().unwrap_or_default();
         levels.entry(level).or_default().push(container);
     }
     levels.into_values().collect()
@@ -289,14 +298,13 @@ fn levels_by_label(listed: Vec<ContainerDetail>) -> Vec<Vec<ContainerDetail>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::SandboxStatus;
 
     #[test]
     fn dependants_go_before_what_they_depend_on_also_by_labels_alone() {
         let container = |service: &str, depends_on: &str| {
             let mut detail = ContainerDetail::new(service, service, SandboxStatus::Running);
             detail.labels = [
-                (crate::compose::plan::SERVICE.to_owned(), service.to_owned()),
+                (SERVICE.to_owned(), service.to_owned()),
                 (DEPENDS_ON.to_owned(), depends_on.to_owned()),
             ]
             .into();

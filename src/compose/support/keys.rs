@@ -214,7 +214,7 @@ pub static KEYS: &[KeySupport] = &[
     ),
     key("services.*.networks", Run, ""),
     key("services.*.networks.*.gw_priority", Run, "API 1.48"),
-    key("services.*.networks.*.interface_name", Run, "API 1.49"),
+    key("services.*.networks.*.interface_name", Run, "API 1.48"),
     key(
         "services.*.oom_kill_disable",
         UnderPolicy,

@@ -1,6 +1,7 @@
 //! Networks of a project.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use bollard::Docker;
 use bollard::models::{Ipam, IpamConfig, Network, NetworkCreateRequest, NetworkCreateResponse};
@@ -13,8 +14,10 @@ use crate::spec::container::{NetworkSpec, SharedObject};
 use super::super::DockerProvider;
 use super::super::connect::{ApiVersion, Engine};
 use super::super::failure::{EngineFailure, QUICK, REMOVE, call};
+use super::super::lease::{let_go, network_hold};
+use super::super::owner::Keep;
 use super::label_filter;
-use super::labels::{Kind, stamped};
+use super::labels::{Kind, forget, keep_of, note_name, stamped};
 
 /// From this API on an engine refuses a second network of a name.
 const ONE_OF_A_NAME: ApiVersion = ApiVersion::new(1, 44);
@@ -32,6 +35,13 @@ impl DockerProvider {
             engine,
             &self.config().lease,
         ));
+        let keeper = Arc::clone(self.keeper().await?);
+        let is_held = keep_of(&spec.labels) == Keep::No;
+        let held = network_hold(&spec.name);
+        // Before it is made: whoever sees it sees a living owner, too.
+        if is_held {
+            keeper.hold(&held);
+        }
         let client = engine.client.clone();
         let refuses_second = engine.api_version >= ONE_OF_A_NAME;
         let (answer, answered) = tokio::sync::oneshot::channel();
@@ -42,6 +52,14 @@ impl DockerProvider {
             } else {
                 make_the_only_one(&client, body).await
             };
+            match &made {
+                Ok(made) if is_held => {
+                    keeper.made(&held);
+                    note_name(&made.id, &held);
+                }
+                Ok(_) => {}
+                Err(_) => let_go(&held),
+            }
             if let Err(Ok(orphan)) = answer.send(made) {
                 let reaper = provider.reaper().clone();
                 reaper.submit("remove a cancelled network", async move {
@@ -88,13 +106,15 @@ impl DockerProvider {
     pub(super) async fn remove_network_if_present(&self, id: &str) -> Result<()> {
         let client = &self.engine().await?.client;
         match call(REMOVE, client.remove_network(id)).await {
-            Ok(()) => Ok(()),
-            Err(failure) if failure.is_status(404) => Ok(()),
-            Err(failure) => Err(failure.into_error(
+            Err(failure) if !failure.is_status(404) => Err(failure.into_error(
                 Operation::Close,
                 format!("network `{id}` could not be removed"),
                 ErrorKind::Conflict,
             )),
+            _ => {
+                forget(id);
+                Ok(())
+            }
         }
     }
 }

@@ -10,8 +10,10 @@ use crate::spec::container::{SharedObject, VolumeSpec};
 
 use super::super::DockerProvider;
 use super::super::failure::{QUICK, REMOVE, call};
+use super::super::lease::{Keeper, let_go, volume_hold};
+use super::super::owner::{Keep, LABEL, owner};
 use super::label_filter;
-use super::labels::{Kind, stamped};
+use super::labels::{Kind, keep_of, stamped};
 
 impl DockerProvider {
     pub(super) async fn make_volume(&self, spec: &VolumeSpec) -> Result<()> {
@@ -31,14 +33,31 @@ impl DockerProvider {
             )),
             ..VolumeCreateRequest::default()
         };
+        let held = volume_hold(&spec.name);
+        let keeper = self.keeper().await?;
+        // Before it is made: whoever sees it sees a living owner, too.
+        if keep_of(&spec.labels) == Keep::No {
+            keeper.hold(&held);
+        }
+        let making = Making { keeper, held: &held };
         let made = call(REMOVE, engine.client.create_volume(body)).await;
-        made.map(|_| ()).map_err(|failure| {
-            failure.into_error(
-                Operation::Create,
-                format!("volume `{}` could not be made", spec.name),
-                ErrorKind::CreateFailed,
-            )
-        })
+        drop(making);
+        match made {
+            // It was there already, and is somebody else's.
+            Ok(volume) if volume.labels.get(&format!("{LABEL}.owner")) != Some(&owner().id) => {
+                let_go(&held);
+                Ok(())
+            }
+            Ok(_) => Ok(()),
+            Err(failure) => {
+                let_go(&held);
+                Err(failure.into_error(
+                    Operation::Create,
+                    format!("volume `{}` could not be made", spec.name),
+                    ErrorKind::CreateFailed,
+                ))
+            }
+        }
     }
 
     pub(super) async fn volume_named(&self, name: &str) -> Result<Option<SharedObject>> {
@@ -79,14 +98,28 @@ impl DockerProvider {
         let client = &self.engine().await?.client;
         let options = RemoveVolumeOptionsBuilder::new().force(true).build();
         match call(REMOVE, client.remove_volume(name, Some(options))).await {
-            Ok(()) => Ok(()),
-            Err(failure) if failure.is_status(404) => Ok(()),
-            Err(failure) => Err(failure.into_error(
+            Err(failure) if !failure.is_status(404) => Err(failure.into_error(
                 Operation::Close,
                 format!("volume `{name}` could not be removed"),
                 ErrorKind::Conflict,
             )),
+            _ => {
+                let_go(&volume_hold(name));
+                Ok(())
+            }
         }
+    }
+}
+
+/// A volume that is being made, and may be there once nobody waits for it any more.
+struct Making<'a> {
+    keeper: &'a Keeper,
+    held: &'a str,
+}
+
+impl Drop for Making<'_> {
+    fn drop(&mut self) {
+        self.keeper.made(self.held);
     }
 }
 

@@ -5,7 +5,9 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use bollard::models::VolumeCreateRequest;
-use bollard::query_parameters::{ListContainersOptionsBuilder, RemoveVolumeOptions};
+use bollard::query_parameters::{
+    ListContainersOptionsBuilder, ListNetworksOptionsBuilder, ListVolumesOptionsBuilder, RemoveVolumeOptions,
+};
 
 use super::super::connect::EngineTime;
 use super::super::failure::{EngineFailure, QUICK, call};
@@ -70,26 +72,50 @@ impl Keeper {
         }
     }
 
-    /// The containers of this process, and of all where it has taken some over.
-    pub(super) async fn sandboxes_there(&self) -> Result<HashSet<String>, EngineFailure> {
+    /// What there is of this process, by the names that it is held by, and the containers of all where it has taken some
+    /// over.
+    pub(super) async fn held_there(&self) -> Result<HashSet<String>, EngineFailure> {
+        let client = &self.engine.client;
         let (_, taken) = self.taken();
-        let label = if taken.is_empty() {
-            format!("{LABEL}.owner={}", owner().id)
+        let own = format!("{LABEL}.owner={}", owner().id);
+        let of_containers = if taken.is_empty() {
+            own.clone()
         } else {
             LABEL.to_owned()
         };
-        let filters = HashMap::from([("label", vec![label])]);
         let options = ListContainersOptionsBuilder::new()
             .all(true)
-            .filters(&filters)
+            .filters(&HashMap::from([("label", vec![of_containers])]))
             .build();
-        let containers = call(QUICK, self.engine.client.list_containers(Some(options))).await?;
-        Ok(containers
+        let containers = call(QUICK, client.list_containers(Some(options))).await?;
+        let mut there: HashSet<String> = containers
             .into_iter()
             .flat_map(|container| container.names.unwrap_or_default())
             .map(|name| name.trim_start_matches('/').to_owned())
-            .collect())
+            .collect();
+        if self.state().held.keys().any(|name| name.contains(' ')) {
+            let filters = HashMap::from([("label", vec![own])]);
+            let options = ListNetworksOptionsBuilder::new().filters(&filters).build();
+            let networks = call(QUICK, client.list_networks(Some(options))).await?;
+            let names = networks.into_iter().filter_map(|network| network.name);
+            there.extend(names.map(|name| network_hold(&name)));
+            let options = ListVolumesOptionsBuilder::new().filters(&filters).build();
+            let volumes = call(QUICK, client.list_volumes(Some(options))).await?;
+            let volumes = volumes.volumes.unwrap_or_default().into_iter();
+            there.extend(volumes.map(|volume| volume_hold(&volume.name)));
+        }
+        Ok(there)
     }
+}
+
+/// The name that a network is held by: none that a container can have.
+pub(in crate::docker) fn network_hold(network: &str) -> String {
+    format!("network {network}")
+}
+
+/// The same for a volume.
+pub(in crate::docker) fn volume_hold(volume: &str) -> String {
+    format!("volume {volume}")
 }
 
 /// A name that shows whose lease it is and until when; `:` is not allowed in names of volumes.

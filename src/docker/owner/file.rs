@@ -10,6 +10,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use uuid::Uuid;
 
@@ -112,12 +113,15 @@ pub(in crate::docker) fn proof_of(owner: &str) -> Proof {
     place().map_or(Proof::Nothing, |place| place.proof_of(owner))
 }
 
-/// Removes the file of a dead owner.
-pub(in crate::docker) fn forget(owner: &str) {
-    if let Some(place) = place()
-        && place.proof_of(owner) == Proof::Dead
-    {
-        let _gone = fs::remove_file(place.folder.join(owner)).is_ok();
+/// How long the file of a dead owner stays after everything of it was removed: what the engine was still at when the
+/// owner died comes later, and is found by the next sweep only if its owner is known to be dead.
+const REMEMBERED: Duration = Duration::from_secs(15 * 60);
+
+/// Notes that everything of these dead owners has been removed, and removes the files of those of which that has been
+/// so for long.
+pub(in crate::docker) fn forget<'a>(owners: impl Iterator<Item = &'a str>) {
+    if let Some(place) = place() {
+        place.forget(owners, SystemTime::now());
     }
 }
 
@@ -207,6 +211,44 @@ impl Place {
     }
 }
 
+impl Place {
+    /// A file that is not empty is that of a dead owner of which everything was removed, at the time of its last change.
+    fn forget<'a>(&self, owners: impl Iterator<Item = &'a str>, now: SystemTime) {
+        for owner in owners.filter(|owner| self.proof_of(owner) == Proof::Dead) {
+            // Without the note it stays until the next boot, and only takes a name.
+            let _noted = self.note(owner).is_ok();
+        }
+        let Ok(entries) = fs::read_dir(&self.folder) else {
+            return;
+        };
+        for entry in entries.flatten() {
+            let is_old = entry.metadata().is_ok_and(|file| {
+                let noted = file.modified().ok().filter(|_| file.len() == NOTE.len() as u64);
+                noted.is_some_and(|noted| now.duration_since(noted).is_ok_and(|age| age > REMEMBERED))
+            });
+            let name = entry.file_name();
+            if is_old
+                && name
+                    .to_str()
+                    .is_some_and(|name| self.proof_of(name) == Proof::Dead)
+            {
+                let _gone = fs::remove_file(entry.path()).is_ok();
+            }
+        }
+    }
+
+    fn note(&self, owner: &str) -> io::Result<()> {
+        let mut file = File::options().write(true).open(self.folder.join(owner))?;
+        if file.metadata()?.len() == 0 {
+            file.write_all(NOTE)?;
+        }
+        Ok(())
+    }
+}
+
+/// What the file of a dead owner holds once everything of it was removed.
+const NOTE: &[u8] = b"swept\n";
+
 /// Makes the folder where it is missing, and refuses one that somebody else could write.
 fn own_folder(folder: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(folder) {
@@ -276,6 +318,25 @@ mod tests {
         let looking = File::open(place.folder.join(&owner)).unwrap();
         looking.try_lock_shared().unwrap();
         assert_eq!(place.proof_of(&owner), Proof::Dead);
+    }
+
+    #[test]
+    fn d35_a_dead_owner_is_remembered_for_what_comes_after_its_sweep() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = place_in(folder.path());
+        let [dead, alive] = [(); 2].map(|()| format!("{}-{}", place.id, Uuid::new_v4().simple()));
+        let _file = lock_new(&place.folder, &alive).unwrap();
+        drop(lock_new(&place.folder, &dead).unwrap());
+        let owners = || [dead.as_str(), alive.as_str()].into_iter();
+        let now = SystemTime::now();
+        place.forget(owners(), now);
+        assert_eq!(place.proof_of(&dead), Proof::Dead);
+        place.forget([].into_iter(), now + REMEMBERED / 2);
+        assert_eq!(place.proof_of(&dead), Proof::Dead);
+        // Also when nothing of it was seen any more.
+        place.forget([].into_iter(), now + REMEMBERED * 2);
+        assert_eq!(place.proof_of(&dead), Proof::Nothing);
+        assert_eq!(place.proof_of(&alive), Proof::Alive);
     }
 
     #[test]

@@ -120,7 +120,7 @@ impl DockerProvider {
         report.failed = removal.failed.into_iter().map(|(object, _)| object).collect();
         if report.failed.is_empty() {
             // On the file system, but few and small.
-            decision.done_with.iter().for_each(|owner| forget(owner));
+            forget(decision.done_with.iter().map(String::as_str));
         }
         report
     }

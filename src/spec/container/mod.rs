@@ -20,12 +20,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Environment variables in order. A variable without a value takes the image's away.
 ///
 /// `Debug` shows names only: values may be secrets.
-#[derive(Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct EnvironmentSpec(Vec<(String, Option<String>)>);
 
