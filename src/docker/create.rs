@@ -169,9 +169,11 @@ impl DockerProvider {
         &self,
         guard: &mut CreateGuard,
         platform: Option<&str>,
-        body: ContainerCreateBody,
+        mut body: ContainerCreateBody,
     ) -> Result<Result<ContainerCreateResponse, EngineFailure>> {
         let client = self.engine().await?.client.clone();
+        let labels = body.labels.get_or_insert_default();
+        labels.insert(guard::token_label(), guard.token.clone());
         let options = CreateContainerOptionsBuilder::new()
             .name(guard.id.as_str())
             .platform(platform.unwrap_or_default())

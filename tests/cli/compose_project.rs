@@ -112,11 +112,15 @@ async fn a_run_has_the_exit_code_of_its_command_and_a_failed_start_says_why() {
     )
     .await;
     assert_eq!(answer, expected(9, "reached\n", ""));
-    let bad = folder("services: {main: {image: 'gym-sandbox/exit:test'}}");
+    // Somebody waits for it: how soon it ends does not matter.
+    let bad = folder(
+        "services: {main: {image: 'gym-sandbox/exit:test'}, after: {image: 'gym-sandbox/busybox:test', \
+         depends_on: {main: {condition: service_completed_successfully}}}}",
+    );
     let (code, stdout, stderr) = compose(&bad, &["run", "main", "--", "true"]).await;
     assert_eq!((code, stdout.as_str()), (Some(125), ""));
     assert!(
-        stderr.contains("`main` exited with 3") && stderr.contains("boom"),
+        stderr.contains("`main` did not complete successfully: it exited with 3") && stderr.contains("boom"),
         "{stderr}"
     );
 }

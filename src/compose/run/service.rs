@@ -21,8 +21,12 @@ use super::start::Start;
 /// How long a service without a health check must stay up to count as started.
 const SETTLE: Duration = Duration::from_millis(50);
 
-/// How long one that ended and was started again must stay up then.
-const SETTLE_AFTER_FAILURE: Duration = Duration::from_secs(1);
+/// The same for one with a restart policy: that it ends is not the end of it, so that what is missed here is never told.
+const SETTLE_RESTARTING: Duration = Duration::from_millis(400);
+
+/// How long one that ended and was started again must stay up then, from its last failure. The engine pauses before it
+/// starts one again, longer each time, and a busy one takes its time.
+const SETTLE_AFTER_FAILURE: Duration = Duration::from_secs(2);
 
 /// How far a service is, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -162,7 +166,8 @@ impl Start<'_> {
             return Ok(false);
         }
         let ended = self.watch.until(id, |seen| seen.ended);
-        let _stayed_up = tokio::time::timeout(SETTLE, ended).await;
+        let settle = if restarts { SETTLE_RESTARTING } else { SETTLE };
+        let _stayed_up = tokio::time::timeout(settle, ended).await;
         self.stays_up(service, id, restarts).await?;
         Ok(false)
     }
@@ -188,14 +193,20 @@ impl Start<'_> {
         if self.watch.seen(id).failures == 0 && !detail.is_restarting {
             return Ok(());
         }
-        let gives_up = self.watch.until(id, |seen| {
-            (seen.failures >= MOST_FAILURES).then_some(seen.failures)
-        });
-        match tokio::time::timeout(SETTLE_AFTER_FAILURE, gives_up).await {
-            Ok(count) => Err(crew
-                .unhealthy_error(service, id, Unhealthy::Restarts(count))
-                .await),
-            Err(_) => Ok(()),
+        let mut known = 0;
+        loop {
+            let fails_again = self
+                .watch
+                .until(id, |seen| (seen.failures > known).then_some(seen.failures));
+            match tokio::time::timeout(SETTLE_AFTER_FAILURE, fails_again).await {
+                Ok(count) if count >= MOST_FAILURES => {
+                    return Err(crew
+                        .unhealthy_error(service, id, Unhealthy::Restarts(count))
+                        .await);
+                }
+                Ok(count) => known = count,
+                Err(_) => return Ok(()),
+            }
         }
     }
 

@@ -8,9 +8,11 @@ use futures::future::try_join_all;
 use tokio::sync::watch;
 
 use crate::error::{Error, ErrorKind, Operation, Result};
+use crate::spec::container::RestartPolicy;
 
 use super::crew::Crew;
 use super::gate::may_restart;
+use super::health::{MOST_FAILURES, Unhealthy};
 use super::progress::ServiceProgress;
 use super::service::Stage;
 use super::watch::Watch;
@@ -99,6 +101,10 @@ impl<'a> Start<'a> {
                         && code != 0
                         && !may_restart(restart, seen.failures)
                     {
+                        if seen.failures >= MOST_FAILURES && restart != RestartPolicy::No {
+                            let why = Unhealthy::Restarts(seen.failures);
+                            return self.crew.unhealthy_error(service, &id, why).await;
+                        }
                         let what = format!("exited with {code} while the project started");
                         return self.crew.service_error(service, &id, &what).await;
                     }

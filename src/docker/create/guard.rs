@@ -10,7 +10,9 @@ use tokio::time::Instant;
 use crate::docker::DockerProvider;
 use crate::docker::failure::EngineFailure;
 use crate::docker::lease::let_go;
-use crate::error::Error;
+use crate::docker::owner::LABEL;
+use crate::docker::status::Looked;
+use crate::error::{Error, ErrorKind, Operation};
 use crate::spec::SandboxId;
 
 type CreateCall = JoinHandle<Result<ContainerCreateResponse, BollardError>>;
@@ -44,6 +46,8 @@ pub(in crate::docker) struct CreateGuard {
     provider: DockerProvider,
     pub(super) id: SandboxId,
     pub(super) made: Made,
+    /// On a label of what is made: a container of that name may be somebody else's, where the caller chose the name.
+    pub(super) token: String,
 }
 
 impl CreateGuard {
@@ -53,6 +57,7 @@ impl CreateGuard {
             provider: provider.clone(),
             id,
             made: Made::Nothing,
+            token: uuid::Uuid::new_v4().simple().to_string(),
         }
     }
 
@@ -89,10 +94,11 @@ impl Drop for CreateGuard {
         }
         let provider = self.provider.clone();
         let id = self.id.clone();
+        let token = std::mem::take(&mut self.token);
         self.provider
             .reaper()
             .submit("remove a cancelled create", async move {
-                provider.remove_abandoned(&id, made).await;
+                provider.remove_abandoned(&id, &token, made).await;
                 let_go(id.as_str());
             });
     }
@@ -100,7 +106,7 @@ impl Drop for CreateGuard {
 
 impl DockerProvider {
     /// Removes a container whose create was cut off at an unknown point.
-    async fn remove_abandoned(&self, id: &SandboxId, made: Made) {
+    async fn remove_abandoned(&self, id: &SandboxId, token: &str, made: Made) {
         let deadline = Instant::now() + ABANDONED;
         let mut exists = matches!(made, Made::Container);
         let mut call = match made {
@@ -110,7 +116,7 @@ impl DockerProvider {
         let mut absent_looks = 0;
         let mut pause = Duration::from_millis(50);
         loop {
-            match self.remove_if_present(id.as_str()).await {
+            match self.remove_if_made(id.as_str(), token).await {
                 Ok(true) => return,
                 Ok(false) if exists => return,
                 // When the answer was lost, the engine may still be making the container.
@@ -145,4 +151,34 @@ impl DockerProvider {
             }
         }
     }
+
+    /// Removes a container of that name if this very create has made it. Says whether there was one.
+    async fn remove_if_made(&self, name: &str, token: &str) -> Result<bool, Error> {
+        let failed = |failure: EngineFailure| {
+            failure.into_error(
+                Operation::Close,
+                "a cancelled create could not be looked for",
+                ErrorKind::Internal,
+            )
+        };
+        let Looked::There(inspected) = self.look(name).await.map_err(failed)? else {
+            return Ok(false);
+        };
+        let labels = inspected
+            .config
+            .as_ref()
+            .and_then(|config| config.labels.as_ref());
+        let made_by = labels.and_then(|labels| labels.get(&token_label()));
+        let is_ours = made_by.is_some_and(|made_by| made_by == token);
+        match inspected.id {
+            // By its id: the name may be another's in the next moment.
+            Some(container_id) if is_ours => self.remove_if_present(&container_id).await,
+            _ => Ok(false),
+        }
+    }
+}
+
+/// The label with the token of the create that made a container.
+pub(super) fn token_label() -> String {
+    format!("{LABEL}.create")
 }
