@@ -188,7 +188,11 @@ async fn the_first_process() {
     let pty = gym_sandbox::SandboxProvider::as_pty(&provider).unwrap();
     let shell = pty.create_pty(&handle, &SandboxPtySpec::default()).await.unwrap();
     shell.write(b"cd /var/tmp; word=kept\n").await.unwrap();
-    while !String::from_utf8_lossy(&shell.read().await.unwrap()).contains("kept") {}
+    // The echo may come in pieces.
+    let mut echoed = Vec::new();
+    while !String::from_utf8_lossy(&echoed).contains("kept") {
+        echoed.extend_from_slice(&shell.read().await.unwrap());
+    }
     let line = "echo begun; while [ ! -e /tmp/go ]; do sleep 0.1; done; echo ended; exit 6";
     let job = pty.create_pty(&handle, &SandboxPtySpec::new(line)).await.unwrap();
     println!("session={}", shell.session_id());
