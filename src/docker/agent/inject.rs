@@ -132,7 +132,7 @@ impl DockerProvider {
         let (answer, reply) = oneshot::channel();
         let (provider, engine, stale_after) = (self.clone(), engine.clone(), stale_after());
         self.reaper().submit("fill the volume of the agent", async move {
-            let outcome = match call(QUICK, engine.client.create_container(Some(options), body)).await {
+            let outcome = match call(PATIENCE, engine.client.create_container(Some(options), body)).await {
                 Ok(created) => provider.fill_and_unlock(&created.id).await.map(|()| true),
                 Err(failure) if failure.is_status(409) => {
                     provider.remove_stale(&name, stale_after).await.map(|()| false)
