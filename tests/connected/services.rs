@@ -5,7 +5,7 @@ use std::time::Duration;
 use gym_sandbox::docker::{DockerConfig, DockerProvider};
 use gym_sandbox::{AsyncSandbox, ErrorKind, SandboxSpec, ServiceSpec, ServiceStatus};
 
-use crate::common::{DEBIAN, STATIC, busybox, docker, docker_with};
+use crate::common::{BUSYBOX, DEBIAN, STATIC, busybox, docker, docker_with};
 use crate::{both_paths, until};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -205,4 +205,68 @@ async fn l16_what_an_ended_service_has_left_running_prints_nothing_into_the_next
         "the exit code is its own"
     );
     sandbox.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn l16_of_starts_at_once_of_one_name_one_runs() {
+    for config in both_paths() {
+        let Some(test) = docker_with(config).await else {
+            return;
+        };
+        for image in [DEBIAN, BUSYBOX] {
+            let sandbox = AsyncSandbox::new(test.provider.clone()).with_spec(SandboxSpec::new(image));
+            sandbox.start().await.unwrap();
+            let starts = (0..4).map(|_| sandbox.start_service(ServiceSpec::new("one", ["sleep", "31882"])));
+            let starts = futures::future::join_all(starts).await;
+            let refused: Vec<ErrorKind> = starts
+                .into_iter()
+                .filter_map(Result::err)
+                .map(|error| error.kind())
+                .collect();
+            assert_eq!(refused, [ErrorKind::Conflict; 3], "{image}");
+            let count = "for p in /proc/[0-9]*; do tr '\\000' ' ' <$p/cmdline | grep -qx 'sleep 31882 ' && echo x; done";
+            let running = sandbox.exec(count).await.unwrap().stdout().unwrap();
+            assert_eq!(running, "x\n", "{image}");
+            // The longest grace is no time that can be waited until.
+            let ended = sandbox.stop_service("one", Duration::MAX).await.unwrap();
+            assert!(matches!(ended, Some(ServiceStatus::Exited { .. })), "{ended:?}");
+            // What a start that was killed in the middle has left is in nobody's way.
+            let left = "echo '999999 1' >/tmp/.gym-sandbox-services/one/starting";
+            assert!(sandbox.exec(left).await.unwrap().is_success());
+            sandbox
+                .start_service(ServiceSpec::new("one", ["sleep", "31882"]))
+                .await
+                .unwrap();
+            sandbox.stop().await.unwrap();
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn l16_every_user_may_have_services_of_its_own() {
+    for config in both_paths() {
+        let Some(test) = docker_with(config).await else {
+            return;
+        };
+        let sandbox = AsyncSandbox::new(test.provider.clone()).with_spec(SandboxSpec::new(DEBIAN));
+        sandbox.start().await.unwrap();
+        let service = |name: &str, user: &str| ServiceSpec::new(name, ["sleep", "31883"]).with_user(user);
+        sandbox.start_service(service("of-root", "0")).await.unwrap();
+        sandbox.start_service(service("of-user", "1000")).await.unwrap();
+        assert_eq!(
+            sandbox.service_status("of-user").await.unwrap(),
+            Some(ServiceStatus::Running)
+        );
+        sandbox
+            .stop_service("of-root", Duration::from_secs(20))
+            .await
+            .unwrap();
+        let error = sandbox
+            .start_service(service("of-root", "1000"))
+            .await
+            .unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{}", error.report());
+        assert!(error.to_string().contains("of-root"), "{error}");
+        sandbox.stop().await.unwrap();
+    }
 }

@@ -133,10 +133,15 @@ impl<'a> ByCommands<'a> {
                     .error(ErrorKind::Conflict, text)
                     .with_hint("stop it first, or give this one another name"))
             }
-            120 => refused(
-                ErrorKind::Unsupported,
-                format!("nothing can be written to `{FOLDER}` in the sandbox"),
-            ),
+            120 => {
+                let text = format!(
+                    "the user of service `{0}` can't write to `{FOLDER}/{0}` in the sandbox",
+                    spec.name
+                );
+                Err(self.error(ErrorKind::Unsupported, text).with_hint(
+                    "a read-only sandbox needs a tmpfs at `/tmp`; a name that another user's service has had is that user's",
+                ))
+            }
             code => refused(
                 ErrorKind::Internal,
                 format!("service `{}` did not begin (code {code})", spec.name),
@@ -177,12 +182,13 @@ impl<'a> ByCommands<'a> {
             let arguments = vec![name.to_owned(), signal.to_owned()];
             self.run(script(SIGNAL, arguments).with_user(uid.as_str()))
                 .await?;
-            let deadline = Instant::now() + patience;
+            // None is later than there is a time for.
+            let deadline = Instant::now().checked_add(patience);
             loop {
                 if let Some(ended @ Found::Exited { .. }) = self.find(name).await? {
                     return Ok(Some(ended.into()));
                 }
-                if Instant::now() >= deadline {
+                if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                     break;
                 }
                 tokio::time::sleep(Duration::from_millis(50)).await;

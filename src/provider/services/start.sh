@@ -2,14 +2,39 @@
 # 0: it runs, 120: no folder, 121: it runs already.
 d=$1 n=$2 most=$3
 shift 3
-mkdir -p "$d" && : >>"$d/log" || exit 120
-if [ ! -f "$d/exit" ] && IFS=' ' read -r pid began 2>/dev/null <"$d/pid"; then
+# Every user of the sandbox may have services: as in `/tmp`, each folder is of who made it.
+f=${d%/*}
+[ -d "$f" ] || { mkdir -p "${f%/*}" && (umask 0 && mkdir -m 1777 "$f"); } 2>/dev/null
+# With `:` a shell would end where the file can't be written.
+{ mkdir -p "$d" && true >>"$d/log"; } 2>/dev/null || exit 120
+# When the process $1 began; nothing when it is gone.
+began() {
   line=
-  IFS= read -r line 2>/dev/null <"/proc/$pid/stat"
+  IFS= read -r line 2>/dev/null <"/proc/$1/stat"
   rest=${line##*) }
-  now=$(set -- $rest; shift 19 2>/dev/null && echo "$1")
-  case $rest in '' | Z* | X*) ;; *) [ "$now" = "$began" ] && exit 121 ;; esac
-fi
+  case $rest in '' | Z* | X*) ;; *) (set -- $rest; shift 19 2>/dev/null && echo "$1") ;; esac
+}
+# Says whether the process that a file names by its number and its beginning is there.
+lives() {
+  IFS=' ' read -r pid since 2>/dev/null <"$1" && [ -n "$since" ] && [ "$(began "$pid")" = "$since" ]
+}
+# One start of a name at a time. A start that was killed in the middle is not waited for.
+tries=0
+until (set -C && echo "$$ $(began $$)" >"$d/starting") 2>/dev/null; do
+  tries=$((tries + 1))
+  [ "$tries" -gt 300 ] && exit 122
+  # An empty one is being written.
+  if ! lives "$d/starting" && { [ -s "$d/starting" ] || [ "$tries" -gt 20 ]; }; then
+    # Somebody else may have been quicker, and begun: what lives is put back.
+    mv "$d/starting" "$d/starting.$$" 2>/dev/null || continue
+    lives "$d/starting.$$" && mv "$d/starting.$$" "$d/starting"
+    rm -f "$d/starting.$$"
+    continue
+  fi
+  sleep 0.05 2>/dev/null || sleep 1
+done
+trap 'rm -f "$d/starting"' EXIT
+[ ! -f "$d/exit" ] && lives "$d/pid" && exit 121
 # A new file: what an earlier service has left running keeps the old one, and notices later.
 rm -f "$d/pid" "$d/exit" "$d/log" "$d/log.1" "$d/log.2" "$d/lost"
 : >"$d/log"
