@@ -1,11 +1,12 @@
 //! Addresses of containers, and names in their hosts files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
 use std::net::IpAddr;
 
 use async_trait::async_trait;
 use bollard::models::ContainerInspectResponse;
+use tokio::sync::Mutex;
 
 use crate::error::{Error, ErrorKind, Operation, Result, SandboxReason};
 use crate::provider::{NetworkProvider, SandboxHandle, SandboxProvider};
@@ -17,9 +18,18 @@ use super::{DockerProvider, DockerRaw, PROVIDER};
 /// What marks the lines that are ours, so that a name given again replaces them.
 const MARK: &str = "# gym-sandbox";
 
-/// Puts the lines of `$1` in place of ours in the hosts file. The file is a mount: it is written, never replaced.
-const SET_HOSTS: &str =
-    "old=$(grep -v '# gym-sandbox$' /etc/hosts); printf '%s\\n%s' \"$old\" \"$1\" >/etc/hosts";
+/// Puts the lines of its input, which may be more than an argument can hold, in place of ours in the hosts file. The file
+/// is a mount: it is written, never replaced; and only when the old one could be read.
+const SET_HOSTS: &str = r#"new=$(cat) || exit 127
+old=$(grep -v '# gym-sandbox$' /etc/hosts)
+[ $? -le 1 ] || exit 127
+printf '%s\n%s\n' "$old" "$new" >/etc/hosts"#;
+
+/// What a shell ends with that has not found a program.
+const NO_PROGRAM: i32 = 127;
+
+/// One change of a hosts file at a time: what is written was read before. Containers share these by their ids.
+static CHANGES: [Mutex<()>; 64] = [const { Mutex::const_new(()) }; 64];
 
 #[async_trait]
 impl NetworkProvider for DockerProvider {
@@ -56,32 +66,41 @@ impl NetworkProvider for DockerProvider {
     }
 
     async fn set_hosts(&self, handle: &SandboxHandle, hosts: &BTreeMap<String, IpAddr>) -> Result<()> {
-        handle.check_provider(PROVIDER, Operation::Network)?;
+        let raw = handle.raw_for::<DockerRaw>(PROVIDER, Operation::Network)?;
         let lines = lines(hosts)?;
         if lines.is_empty() {
             return Ok(());
         }
+        let _change = change_of(&raw.container_id).lock().await;
         // The names that were set before, but for those given again, stay.
         let known = self
-            .run_hosts(handle, ["cat".to_owned(), "/etc/hosts".to_owned()].into())
+            .run_hosts(handle, ExecOptions::new(["cat", "/etc/hosts"]))
             .await?;
-        let kept = kept(&known, hosts);
-        let script = ["sh", "-c", SET_HOSTS, "hosts"].map(str::to_owned);
-        let argv = script.into_iter().chain([kept + &lines]).collect();
-        self.run_hosts(handle, argv).await.map(drop)
+        let all = kept(&known, hosts) + &lines;
+        let options = ExecOptions::new(["sh", "-c", SET_HOSTS]).with_stdin(all.into_bytes());
+        self.run_hosts(handle, options).await.map(drop)
     }
+}
+
+/// Who holds it changes the hosts file of a container.
+fn change_of(container_id: &str) -> &'static Mutex<()> {
+    let place = container_id.bytes().fold(0_usize, |sum, byte| {
+        sum.wrapping_mul(31).wrapping_add(byte.into())
+    });
+    &CHANGES[place % CHANGES.len()]
 }
 
 impl DockerProvider {
     /// Runs a command as root, and gives its output.
-    async fn run_hosts(&self, handle: &SandboxHandle, argv: Vec<String>) -> Result<String> {
-        let result = self.exec(handle, ExecOptions::new(argv).with_user("0")).await?;
+    async fn run_hosts(&self, handle: &SandboxHandle, options: ExecOptions) -> Result<String> {
+        let result = self.exec(handle, options.with_user("0")).await?;
         if result.is_success() {
             return Ok(result.stdout().unwrap_or_default());
         }
         let kind = match result.reason {
             Some(ExecReason::Sandbox(reason)) => ErrorKind::Sandbox(reason),
             Some(ExecReason::Start(StartProblem::NotFound)) => ErrorKind::Unsupported,
+            None if result.return_code == NO_PROGRAM => ErrorKind::Unsupported,
             _ => ErrorKind::Internal,
         };
         let mut error = Error::new(
@@ -114,14 +133,15 @@ fn lines(hosts: &BTreeMap<String, IpAddr>) -> Result<String> {
     Ok(lines)
 }
 
-/// Our lines of the file as it is, without those whose names are given again.
+/// Our lines of the file as it is, without those whose names are given again. Names are the same in either case.
 fn kept(file: &str, hosts: &BTreeMap<String, IpAddr>) -> String {
+    let again: HashSet<String> = hosts.keys().map(|name| name.to_ascii_lowercase()).collect();
     file.lines()
         .filter(|line| line.ends_with(MARK))
         .filter(|line| {
             line.split_whitespace()
                 .nth(1)
-                .is_some_and(|name| !hosts.contains_key(name))
+                .is_some_and(|name| !again.contains(&name.to_ascii_lowercase()))
         })
         .fold(String::new(), |text, line| text + line + "\n")
 }
@@ -277,7 +297,7 @@ mod tests {
     fn only_our_own_lines_are_kept_and_those_given_again_are_not() {
         let file =
             "127.0.0.1 localhost\n10.0.0.2\tdb # gym-sandbox\n10.0.0.3\tweb # gym-sandbox\n10.0.0.4 web\n";
-        let again = BTreeMap::from([("db".to_owned(), "10.0.0.9".parse().unwrap())]);
+        let again = BTreeMap::from([("DB".to_owned(), "10.0.0.9".parse().unwrap())]);
         assert_eq!(kept(file, &again), "10.0.0.3\tweb # gym-sandbox\n");
     }
 }

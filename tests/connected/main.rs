@@ -10,6 +10,7 @@ mod access;
 mod connect;
 mod egress;
 mod endpoint;
+mod hosts;
 mod logs;
 mod networks;
 mod pause;
