@@ -1,6 +1,7 @@
 //! TCP connections into a container and between containers, carried by the resident agent's program as a command: no
 //! program of the image is needed, and nothing has to be published.
 
+use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Mutex;
 
@@ -19,6 +20,9 @@ const CONNECTED: u8 = b'+';
 
 /// The program's exit code for a port that is taken.
 const TAKEN: i32 = 3;
+
+/// The program's exit code for a ready file that can't be made.
+const NOT_MADE: i32 = 4;
 
 /// How much of a connection waits between this process and the command.
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -119,6 +123,10 @@ fn relay_command(target: IpAddr, ports: &[u16], ready_file: &str) -> Result<Vec<
     if ports.contains(&0) {
         return invalid("port 0 is not in 1..=65535");
     }
+    let mut seen = HashSet::new();
+    if let Some(port) = ports.iter().find(|&port| !seen.insert(port)) {
+        return invalid(&format!("port {port} is given twice"));
+    }
     if !ready_file.starts_with('/') || ready_file.contains('\0') {
         return invalid("the ready file must be an absolute path in the sandbox");
     }
@@ -147,13 +155,18 @@ fn why_ended(result: &ExecResult) -> Error {
     }
     let kind = match result.return_code {
         TAKEN => ErrorKind::Conflict,
+        NOT_MADE => ErrorKind::Io,
         _ => ErrorKind::Internal,
     };
-    Error::new(
+    let error = Error::new(
         kind,
         Operation::Forward,
         format!("the relay ended: {}", said(result)),
-    )
+    );
+    if kind == ErrorKind::Io {
+        return error.with_hint("name a file of a folder in which the sandbox's user can write");
+    }
+    error
 }
 
 fn not_connected(port: u16, result: &ExecResult) -> Error {
@@ -216,6 +229,7 @@ mod tests {
         for (ports, file) in [
             (vec![], "/r"),
             (vec![80, 0], "/r"),
+            (vec![80, 81, 80], "/r"),
             (vec![80], "r"),
             (vec![80], "/r\0"),
         ] {

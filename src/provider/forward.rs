@@ -27,7 +27,8 @@ pub trait PortForwardingProvider: SandboxProvider {
     ///
     /// # Errors
     /// [`ErrorKind::Conflict`](crate::ErrorKind::Conflict) when a port is taken;
-    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) without a port, or for port 0;
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) without a port, for port 0, or one given twice;
+    /// [`ErrorKind::Io`](crate::ErrorKind::Io) when the ready file can't be made;
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for a sandbox that has nothing to do it with;
     /// [`ErrorKind::Sandbox`](crate::ErrorKind::Sandbox) when it ends.
     ///

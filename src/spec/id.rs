@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Operation, Result};
 
+/// No id is longer.
+const MAX_BYTES: usize = 128;
+
 /// The id of a sandbox: 1 to 128 ASCII letters, digits, `_`, `.` or `-`, the first a letter or digit.
 ///
 /// Docker sandboxes are called `gym-sandbox-<32 hex digits>` (contract D17); a container's own name or id is accepted too.
@@ -21,7 +24,7 @@ impl SandboxId {
     /// another character.
     pub fn new(id: impl Into<String>) -> Result<Self> {
         let id = id.into();
-        let valid = id.len() <= 128
+        let valid = id.len() <= MAX_BYTES
             && id
                 .bytes()
                 .next()
@@ -34,7 +37,7 @@ impl SandboxId {
         } else {
             Err(Error::invalid(
                 Operation::Configure,
-                format!("`{}` is not a sandbox id", id.escape_debug()),
+                format!("`{}` is not a sandbox id", shown(&id)),
             )
             .with_hint(
                 "an id is 1 to 128 letters, digits, `_`, `.` or `-` and starts with a letter or digit",
@@ -46,6 +49,20 @@ impl SandboxId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// A text from outside, of which an error shows no more than an id could have.
+fn shown(id: &str) -> String {
+    let mut characters = id.chars();
+    let mut shown: String = characters
+        .by_ref()
+        .take(MAX_BYTES)
+        .flat_map(char::escape_debug)
+        .collect();
+    if characters.next().is_some() {
+        shown.push('…');
+    }
+    shown
 }
 
 impl fmt::Display for SandboxId {

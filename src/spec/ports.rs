@@ -1,5 +1,7 @@
 //! The ports a sandbox offers, checked once.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Operation, Result};
@@ -18,11 +20,13 @@ impl Ports {
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for port 0 and for a port given twice.
     pub fn new(ports: impl IntoIterator<Item = u16>) -> Result<Self> {
         let mut checked: Vec<u16> = Vec::new();
+        // A descriptor may name every port there is.
+        let mut seen = HashSet::new();
         for port in ports {
             if port == 0 {
                 return Err(out_of_range(0));
             }
-            if checked.contains(&port) {
+            if !seen.insert(port) {
                 return Err(Error::invalid(
                     Operation::Configure,
                     format!("port {port} is given twice"),

@@ -57,12 +57,16 @@ impl ServiceSpec {
         self
     }
 
-    /// Checks the name and the variables.
+    /// Checks the name, the command and the variables.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument).
     pub fn check(&self, operation: Operation) -> Result<()> {
         check_service_name(operation, &self.name)?;
+        if matches!(&self.command, Command::Argv(argv) if argv.is_empty()) {
+            let text = format!("service `{}` has an empty command", self.name);
+            return Err(Error::invalid(operation, text));
+        }
         check_environment(operation, &self.env)
     }
 }

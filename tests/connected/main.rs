@@ -10,6 +10,7 @@ mod access;
 mod connect;
 mod egress;
 mod endpoint;
+mod hostile;
 mod hosts;
 mod logs;
 mod networks;
