@@ -1,9 +1,9 @@
 //! What can be typed, as plain data. Only this file and those below it know clap.
 
-mod upkeep;
-
 mod compose;
+mod reader;
 mod terminal;
+mod upkeep;
 
 use clap::{ArgAction, CommandFactory, Parser, Subcommand, ValueEnum};
 
@@ -22,7 +22,11 @@ pub(super) use upkeep::{FilterArgs, GcArgs, InspectArgs, PsArgs};
 /// # Errors
 /// The exit code, once help, the version or a usage error has been printed.
 pub(super) fn parse() -> Result<Args, u8> {
-    Args::try_parse().map_err(|error| {
+    let arguments: Vec<_> = std::env::args_os().collect();
+    if let Some(args) = reader::parse(&arguments) {
+        return Ok(args);
+    }
+    Args::try_parse_from(arguments).map_err(|error| {
         // Nothing is left to say when even this cannot be written.
         let _ = error.print();
         u8::try_from(error.exit_code()).unwrap_or(super::exit::USAGE)
@@ -51,6 +55,13 @@ pub(super) struct Args {
     pub(super) global: GlobalArgs,
     #[command(subcommand)]
     pub(super) command: CommandArgs,
+}
+
+impl Args {
+    /// Says whether the command only reads files, and so needs no engine.
+    pub(super) fn reads_only(&self) -> bool {
+        matches!(self.command, CommandArgs::Compose(ComposeArgs::Config(_)))
+    }
 }
 
 /// Options of all commands.

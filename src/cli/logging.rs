@@ -4,6 +4,11 @@ use std::io::IsTerminal;
 
 use tracing_subscriber::EnvFilter;
 
+/// Says whether more was asked for than warnings.
+pub(super) fn is_asked_for(verbose: u8) -> bool {
+    verbose > 0 || std::env::var_os("RUST_LOG").is_some()
+}
+
 /// Starts logging. `RUST_LOG` wins over the number of `-v`; without either only warnings are shown.
 pub(super) fn start(verbose: u8) {
     let level = match verbose {

@@ -26,7 +26,10 @@ pub(crate) fn main() -> ExitCode {
         Ok(args) => args,
         Err(code) => return ExitCode::from(code),
     };
-    logging::start(args.global.verbose);
+    // Reading files warns of nothing by the log: what there is to say are diagnostics.
+    if !args.reads_only() || logging::is_asked_for(args.global.verbose) {
+        logging::start(args.global.verbose);
+    }
     let code = match resolve::resolve(args) {
         // Reading files needs no runtime, whose threads take longer to start than the whole command.
         Ok(Action::ComposeConfig(request)) => finish(cmd::compose_config::run(*request), exit::FAILURE),

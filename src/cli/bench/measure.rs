@@ -20,8 +20,8 @@ pub(in crate::cli) async fn measure(context: &Context<'_>, row: &'static Row) ->
             let (ours, raw) = memory::measure(context, *work).await?;
             RowReport::of_memory(name, ours, raw, work.expected())
         }
-        Measured::Processor => {
-            let (ours, raw) = processor::measure(context).await?;
+        Measured::Processor(in_flight) => {
+            let (ours, raw) = processor::measure(context, *in_flight).await?;
             RowReport::of_processor(name, ours, raw)
         }
         Measured::Terminals => {

@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use gym_sandbox::{ExecOptions, ExecTimeout, Operation, Result};
+use futures::future::try_join_all;
+use gym_sandbox::{Error, ExecOptions, ExecTimeout, Operation, Result};
 use serde::Serialize;
 
 use super::context::{Context, baseline_failed, succeeded};
@@ -44,20 +45,29 @@ impl Spent {
     }
 }
 
-/// Measures the library's commands by the agent, and the bare calls.
+/// Measures the library's commands by the agent, so many in flight over the sandboxes of the fleet, and the bare calls.
+/// One in flight shows the worst: both sides go to sleep after each message, and what costs is to wake them.
 ///
 /// # Errors
 /// A command failed.
-pub(in crate::cli) async fn measure(context: &Context<'_>) -> Result<(Spent, Spent)> {
+pub(in crate::cli) async fn measure(context: &Context<'_>, in_flight: u32) -> Result<(Spent, Spent)> {
     let share = if context.is_quick { 10 } else { 1 };
-    let execs = AGENT_EXECS / share;
+    let targets = context.fleet.targets(context.left).await?;
+    let each = AGENT_EXECS / share / in_flight;
+    let loops = (0..in_flight as usize).map(|index| {
+        let sandbox = targets[index % targets.len()].sandbox;
+        async move {
+            for _ in 0..each {
+                let options = ExecOptions::new(["true"]).with_timeout(ExecTimeout::Never);
+                let result = sandbox.exec_with(options).await?;
+                succeeded(result.is_success(), "the library's exec did not succeed")?;
+            }
+            Ok::<_, Error>(())
+        }
+    });
     let before = processor_s();
-    for _ in 0..execs {
-        let options = ExecOptions::new(["true"]).with_timeout(ExecTimeout::Never);
-        let result = context.agent.sandbox.exec_with(options).await?;
-        succeeded(result.is_success(), "the library's exec did not succeed")?;
-    }
-    let ours = Spent::of(before, execs);
+    try_join_all(loops).await?;
+    let ours = Spent::of(before, each * in_flight);
     let execs = RAW_EXECS / share;
     let before = processor_s();
     for _ in 0..execs {

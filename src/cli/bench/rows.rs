@@ -35,8 +35,8 @@ pub(in crate::cli) enum Measured {
     Time(TimeRow),
     /// The memory of this process meanwhile.
     Memory(MemoryWork),
-    /// The processor time of this process.
-    Processor,
+    /// The processor time of this process, with so many commands in flight.
+    Processor(u32),
     /// Round trips of many terminals.
     Terminals,
     /// The memory of this process for sandboxes that do nothing.
@@ -119,7 +119,7 @@ const BATCHES: Plan = Plan {
 };
 
 /// All rows.
-pub(in crate::cli) const ROWS: [Row; 41] = [
+pub(in crate::cli) const ROWS: [Row; 42] = [
     exec(
         "exec engine true sequential",
         Work::True,
@@ -185,7 +185,11 @@ pub(in crate::cli) const ROWS: [Row; 41] = [
     ),
     Row {
         name: "exec agent processor time",
-        measured: Measured::Processor,
+        measured: Measured::Processor(1),
+    },
+    Row {
+        name: "exec agent processor time 32 in flight over 8",
+        measured: Measured::Processor(32),
     },
     Row {
         name: "terminals 64 open agent",
