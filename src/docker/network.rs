@@ -12,6 +12,7 @@ use crate::error::{Error, ErrorKind, Operation, Result, SandboxReason};
 use crate::provider::{NetworkProvider, SandboxHandle, SandboxProvider};
 use crate::spec::{ExecOptions, ExecReason, SandboxStatus, StartProblem};
 
+use super::per_container::PerContainer;
 use super::status::{Looked, status_of};
 use super::{DockerProvider, DockerRaw, PROVIDER};
 
@@ -29,7 +30,7 @@ printf '%s\n%s\n' "$old" "$new" >/etc/hosts"#;
 const NO_PROGRAM: i32 = 127;
 
 /// One change of a hosts file at a time: what is written was read before. Containers share these by their ids.
-static CHANGES: [Mutex<()>; 64] = [const { Mutex::const_new(()) }; 64];
+static CHANGES: PerContainer<Mutex<()>, 64> = PerContainer([const { Mutex::const_new(()) }; 64]);
 
 #[async_trait]
 impl NetworkProvider for DockerProvider {
@@ -71,7 +72,7 @@ impl NetworkProvider for DockerProvider {
         if lines.is_empty() {
             return Ok(());
         }
-        let _change = change_of(&raw.container_id).lock().await;
+        let _change = CHANGES.of(&raw.container_id).lock().await;
         // The names that were set before, but for those given again, stay.
         let known = self
             .run_hosts(handle, ExecOptions::new(["cat", "/etc/hosts"]))
@@ -80,14 +81,6 @@ impl NetworkProvider for DockerProvider {
         let options = ExecOptions::new(["sh", "-c", SET_HOSTS]).with_stdin(all.into_bytes());
         self.run_hosts(handle, options).await.map(drop)
     }
-}
-
-/// Who holds it changes the hosts file of a container.
-fn change_of(container_id: &str) -> &'static Mutex<()> {
-    let place = container_id.bytes().fold(0_usize, |sum, byte| {
-        sum.wrapping_mul(31).wrapping_add(byte.into())
-    });
-    &CHANGES[place % CHANGES.len()]
 }
 
 impl DockerProvider {

@@ -84,6 +84,7 @@ impl PauseProvider for DockerProvider {
         // A lost sandbox also looks like one whose shell can't be found out.
         match self.changeable_status(&raw.container_id, Operation::Resume).await {
             Ok(SandboxStatus::Running) => {}
+            Ok(SandboxStatus::Paused) => return Err(paused_again().with_sandbox(handle.sandbox_id())),
             Ok(status) => {
                 return Err(not_running(Operation::Resume, status).with_sandbox(handle.sandbox_id()));
             }
@@ -109,7 +110,13 @@ impl DockerProvider {
                 Todo::Refuse => return Err(named(not_running(operation, status))),
                 Todo::Call => {}
             }
-            match self.call_change(&raw.container_id, change).await {
+            let begun = match change {
+                Change::Pause => Some(self.all_begun(&raw.container_id).await.map_err(named)?),
+                Change::Unpause => None,
+            };
+            let changed = self.call_change(&raw.container_id, change).await;
+            drop(begun);
+            match changed {
                 Ok(()) => return Ok(()),
                 // Somebody else may have been quicker: the next look says.
                 Err(failure @ EngineFailure::Refused { .. }) => last = Some(failure),
@@ -163,16 +170,20 @@ impl DockerProvider {
                 .with_source(error)
             }
             Ok(SandboxStatus::Running | SandboxStatus::Unknown) => error,
-            Ok(SandboxStatus::Paused) => Error::new(
-                ErrorKind::Sandbox(SandboxReason::Paused),
-                Operation::Resume,
-                "the sandbox was paused again before it was ready",
-            ),
+            Ok(SandboxStatus::Paused) => paused_again(),
             Ok(status) => not_running(Operation::Resume, status),
             Err(gone) => gone,
         };
         error.with_sandbox(handle.sandbox_id())
     }
+}
+
+fn paused_again() -> Error {
+    Error::new(
+        ErrorKind::Sandbox(SandboxReason::Paused),
+        Operation::Resume,
+        "the sandbox was paused again before it was ready",
+    )
 }
 
 fn not_running(operation: Operation, status: SandboxStatus) -> Error {

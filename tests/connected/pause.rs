@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures::future::join_all;
 use gym_sandbox::docker::{DockerConfig, DockerProvider, DockerRaw};
 use gym_sandbox::provider::PauseProvider;
 use gym_sandbox::{
@@ -23,9 +24,9 @@ async fn d08_what_somebody_else_paused_or_resumed_is_no_error() {
     raw.unpause_container(container_id(&handle)).await.unwrap();
     provider.resume(&handle, None).await.unwrap();
     // Many at once: each finds what the others did.
-    let pauses = futures::future::join_all((0..8).map(|_| provider.pause(&handle))).await;
+    let pauses = join_all((0..8).map(|_| provider.pause(&handle))).await;
     assert!(pauses.iter().all(Result::is_ok), "{pauses:?}");
-    let resumes = futures::future::join_all((0..8).map(|_| provider.resume(&handle, None))).await;
+    let resumes = join_all((0..8).map(|_| provider.resume(&handle, None))).await;
     assert!(resumes.iter().all(Result::is_ok), "{resumes:?}");
     assert_eq!(stdout(provider, &handle, "echo on").await, "on\n");
     provider.close(&handle).await.unwrap();
@@ -133,4 +134,42 @@ async fn b25_a_stopped_sandbox_is_neither_paused_nor_resumed() {
         assert_eq!(error.sandbox_id(), Some(handle.sandbox_id()));
     }
     test.provider.close(&handle).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn b25_a_container_that_is_paused_while_commands_begin_stays_usable() {
+    for config in both_paths() {
+        let Some(test) = docker_with(config).await else {
+            return;
+        };
+        let sandbox = AsyncSandbox::new(test.provider.clone()).with_spec(busybox());
+        sandbox.start().await.unwrap();
+        let changes = (0..3).map(|_| async {
+            for _ in 0..5 {
+                // One that loses to another says so; the state is what it was about all the same.
+                for result in [sandbox.pause().await, sandbox.resume().await] {
+                    if let Err(error) = result {
+                        let lost = matches!(
+                            error.kind(),
+                            ErrorKind::Sandbox(SandboxReason::Paused) | ErrorKind::Conflict
+                        );
+                        assert!(lost, "{error:?}");
+                    }
+                }
+            }
+        });
+        let commands = (0..3).map(|_| async {
+            for _ in 0..5 {
+                let result = sandbox.exec("echo hi").await.unwrap();
+                let paused = result.reason == Some(ExecReason::Sandbox(SandboxReason::Paused));
+                assert!(result.is_success() || paused, "{result:?}");
+            }
+        });
+        // A container that is wedged holds a call until its time is over, and is never removed.
+        let all = futures::future::join(join_all(changes), join_all(commands));
+        tokio::time::timeout(Duration::from_secs(120), all).await.unwrap();
+        sandbox.resume().await.unwrap();
+        assert!(sandbox.exec("true").await.unwrap().is_success());
+        sandbox.stop().await.unwrap();
+    }
 }

@@ -11,6 +11,7 @@ use tokio_util::io::StreamReader;
 
 use super::super::DockerProvider;
 use super::super::failure::{EngineFailure, QUICK, call};
+use super::super::starting::starting;
 use super::PATIENCE;
 use super::launch::Launch;
 use super::link::{Link, Lost, Wire};
@@ -61,6 +62,7 @@ async fn exec(
         cmd: Some(argv),
         ..ExecConfig::default()
     };
+    let _starting = starting(container_id).await;
     let exec = call(QUICK, engine.client.create_exec(container_id, config)).await?;
     let start = StartExecOptions {
         detach: false,

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use crate::error::{Error, ErrorKind, Operation, PathProblem, Result, SandboxReason};
 
 use super::super::failure::{EngineFailure, QUICK, call};
+use super::super::starting::starting;
 use super::super::{DockerProvider, DockerRaw};
 use super::facts::{ContainerFacts, removed};
 use super::path_error;
@@ -112,6 +113,7 @@ impl DockerProvider {
             working_dir: Some("/".to_owned()),
             ..ExecConfig::default()
         };
+        let _starting = starting(&raw.container_id).await;
         let created = call(QUICK, client.create_exec(&raw.container_id, config)).await;
         let exec_id = created.map_err(|failure| state_error(operation, failure))?.id;
         let options = StartExecOptions {

@@ -10,6 +10,7 @@ use futures::StreamExt;
 
 use super::super::DockerProvider;
 use super::super::failure::{EngineFailure, QUICK, call};
+use super::super::starting::starting;
 use super::MARKER;
 use super::kill::KillReport;
 
@@ -104,6 +105,7 @@ async fn output_of(
         .map_err(|error| EngineFailure::Transport {
             text: error.to_string(),
         })?;
+    let starting = starting(&place.container_id).await;
     let exec = call(
         QUICK,
         engine
@@ -117,6 +119,7 @@ async fn output_of(
         output_capacity: None,
     };
     let started = call(2 * QUICK, engine.client.start_exec(&exec.id, Some(start))).await?;
+    drop(starting);
     let mut last = Vec::new();
     let mut total_bytes = 0;
     if let StartExecResults::Attached { mut output, input: _ } = started {

@@ -16,6 +16,7 @@ use crate::spec::{ExecOptions, StartProblem, Stdin};
 use super::super::DockerProvider;
 use super::super::connect::EngineTime;
 use super::super::failure::{EngineFailure, QUICK, call};
+use super::super::starting::starting;
 use super::guard::{KillGuard, KillTarget};
 use super::{MARKER, classify};
 
@@ -131,6 +132,7 @@ pub(in crate::docker) async fn start(
         })
     })?;
     let has_input = config.attach_stdin == Some(true);
+    let _starting = starting(container_id).await;
     let started_at = engine.engine_now();
     let exec_id = call(QUICK, engine.client.create_exec(container_id, config))
         .await
