@@ -137,23 +137,42 @@ pub(super) fn warned(on_warning: OnWarning, warnings: &[String]) -> Option<Error
     )
 }
 
-/// What an engine's refusal means, where it is about something asked for by another name.
-pub(super) fn unable(resources: &SandboxResources, text: &str) -> Option<Error> {
+/// Words of engines for a runtime that they don't know (Moby before 23, after, and podman).
+const NO_RUNTIME: [&str; 3] = [
+    "unknown runtime specified",
+    "unknown or invalid runtime name",
+    "default oci runtime",
+];
+
+/// What an engine's refusal means, where it is about something that it does not have.
+pub(super) fn unable(resources: &SandboxResources, runtime: Option<&str>, text: &str) -> Option<Error> {
     let lower = text.to_lowercase();
-    let (is_it, what) = if lower.contains("storage-opt") || lower.contains("storageopt") {
-        (resources.disk_gib.is_some(), "`disk_gib`")
+    if let Some(runtime) = runtime.filter(|_| NO_RUNTIME.iter().any(|words| lower.contains(words))) {
+        let message = format!("the engine has no runtime `{}`: {text}", runtime.escape_debug());
+        return Some(
+            Error::new(ErrorKind::Unsupported, Operation::Create, message)
+                .with_hint("`gym-sandbox doctor` lists the runtimes that the engine knows"),
+        );
+    }
+    let what = if lower.contains("storage-opt") || lower.contains("storageopt") {
+        resources
+            .disk_gib
+            .map_or("the option `storage_opt`", |_| "the resource `disk_gib`")
     } else if lower.contains("could not select device driver") {
-        (resources.gpu.is_some() || resources.gpu_type.is_some(), "`gpu`")
+        let asks = resources.gpu.is_some() || resources.gpu_type.is_some();
+        if asks {
+            "the resource `gpu`"
+        } else {
+            "the option `gpus`"
+        }
     } else {
         return None;
     };
-    is_it.then(|| {
-        Error::new(
-            ErrorKind::Unsupported,
-            Operation::Create,
-            format!("the engine can't give the resource {what}: {text}"),
-        )
-    })
+    Some(Error::new(
+        ErrorKind::Unsupported,
+        Operation::Create,
+        format!("the engine can't give {what}: {text}"),
+    ))
 }
 
 #[cfg(test)]
@@ -223,16 +242,30 @@ mod tests {
             change(&mut resources);
             resources
         };
-        let error = unable(&resources(|r| r.disk_gib = Some(1)), disk).unwrap();
+        let error = unable(&resources(|r| r.disk_gib = Some(1)), None, disk).unwrap();
         assert_eq!(error.kind(), ErrorKind::Unsupported);
         assert!(error.to_string().contains("`disk_gib`"));
         assert!(
-            unable(&resources(|r| r.gpu = Some(1)), gpu)
+            unable(&resources(|r| r.gpu = Some(1)), None, gpu)
                 .unwrap()
                 .to_string()
                 .contains("`gpu`")
         );
-        assert!(unable(&SandboxResources::default(), disk).is_none());
-        assert!(unable(&SandboxResources::default(), "other").is_none());
+        let nothing = SandboxResources::default();
+        for (text, option) in [(disk, "`storage_opt`"), (gpu, "`gpus`")] {
+            let error = unable(&nothing, None, text).unwrap();
+            assert!(error.to_string().contains(option), "{error}");
+        }
+        assert!(unable(&nothing, Some("crun"), "other").is_none());
+        for text in [
+            "Unknown runtime specified crun",
+            "unknown or invalid runtime name: crun",
+            "default OCI runtime \"crun\" not found: invalid argument",
+        ] {
+            let error = unable(&nothing, Some("crun"), text).unwrap();
+            assert_eq!(error.kind(), ErrorKind::Unsupported);
+            assert!(error.to_string().contains("no runtime `crun`"), "{error}");
+            assert!(unable(&nothing, None, text).is_none());
+        }
     }
 }

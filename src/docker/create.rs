@@ -206,10 +206,7 @@ impl DockerProvider {
             client.start_container(container_id, None::<StartContainerOptions>),
         );
         started.await.map_err(|failure| {
-            if let Some(error) = failure
-                .text()
-                .and_then(|text| unable(&request.options.resources, text))
-            {
+            if let Some(error) = failure.text().and_then(|text| not_had(request, text)) {
                 return error;
             }
             let missing = failure.text().is_some_and(|text| {
@@ -250,6 +247,13 @@ fn is_missing_image(answer: &Result<ContainerCreateResponse, EngineFailure>) -> 
     })
 }
 
+/// The error for something that was asked for and that the engine does not have.
+fn not_had(request: &CreateRequest, text: &str) -> Option<Error> {
+    let host = request.body.host_config.as_ref();
+    let runtime = host.and_then(|host| host.runtime.as_deref());
+    unable(&request.options.resources, runtime, text)
+}
+
 fn create_error(request: &CreateRequest, failure: EngineFailure) -> Error {
     let about_image = failure.is_status(404)
         && failure
@@ -259,10 +263,7 @@ fn create_error(request: &CreateRequest, failure: EngineFailure) -> Error {
     if about_image {
         return image_error(&request.image, failure);
     }
-    if let Some(error) = failure
-        .text()
-        .and_then(|text| unable(&request.options.resources, text))
-    {
+    if let Some(error) = failure.text().and_then(|text| not_had(request, text)) {
         return error;
     }
     failure.into_error(

@@ -1,6 +1,7 @@
 //! Running a command to its result: the slot, the clock, what each end means.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -27,19 +28,40 @@ pub(super) fn lane(concurrency: usize) -> Arc<Semaphore> {
 
 /// Kills what a dropped call leaves running, in the background.
 pub(super) struct Guard {
-    target: Option<Target>,
+    target: Target,
     reaper: Reaper,
+    /// One for all guards of the command.
+    armed: Arc<AtomicBool>,
 }
 
 impl Guard {
-    pub(super) fn disarm(&mut self) {
-        self.target = None;
+    pub(super) fn new(target: Target, reaper: Reaper) -> Self {
+        Self {
+            target,
+            reaper,
+            armed: Arc::new(AtomicBool::new(true)),
+        }
+    }
+
+    /// Another guard of the same command: the first that is dropped while it runs has it killed.
+    pub(super) fn twin(&self) -> Self {
+        Self {
+            target: self.target.clone(),
+            reaper: self.reaper.clone(),
+            armed: Arc::clone(&self.armed),
+        }
+    }
+
+    /// Nothing is left to kill.
+    pub(super) fn disarm(&self) {
+        self.armed.store(false, Ordering::SeqCst);
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        if let Some(target) = self.target.take() {
+        if self.armed.swap(false, Ordering::SeqCst) {
+            let target = self.target.clone();
             self.reaper.submit("kill a local command", async move {
                 let killed = blocking(Operation::Exec, move || Ok(kill_tree(&target))).await;
                 if killed.is_ok_and(|report| report.survivors > 0) {
@@ -125,10 +147,7 @@ impl LocalProvider {
             Ok(running) => running,
             Err(failure) => return Ok(Begun::Ended(failure)),
         };
-        let guard = Guard {
-            target: Some(running.target.clone()),
-            reaper: self.reaper().clone(),
-        };
+        let guard = Guard::new(running.target.clone(), self.reaper().clone());
         Ok(Begun::Running(Box::new(Local {
             sandbox: Arc::clone(sandbox),
             running,
@@ -162,6 +181,11 @@ pub(super) struct Local {
 impl Local {
     pub(super) fn target(&self) -> &Target {
         &self.running.target
+    }
+
+    /// A guard for whoever else can drop the command.
+    pub(super) fn guard(&self) -> Guard {
+        self.guard.twin()
     }
 
     /// Follows the command to its result.

@@ -11,6 +11,7 @@ mod files;
 mod kill;
 mod place;
 mod process;
+mod pty;
 mod session;
 mod transfer;
 
@@ -25,7 +26,8 @@ use tokio::sync::Semaphore;
 
 use crate::error::{Error, ErrorKind, Operation, Result, SandboxReason};
 use crate::provider::{
-    FilesProvider, InspectProvider, Reaper, SandboxHandle, SandboxProvider, SpawnProvider,
+    FilesProvider, InspectProvider, OpenSessions, PtyProvider, Reaper, SandboxHandle, SandboxProvider,
+    SpawnProvider,
 };
 use crate::spec::{
     ExecOptions, ExecPath, ExecResult, Mapping, SandboxDetail, SandboxSpec, SandboxStatus, calendar,
@@ -48,6 +50,8 @@ const PROVIDER: &str = "local";
 /// closed, or a new folder, which is removed then. Commands run there unless they name another directory; a relative
 /// one is relative to the workspace. Files are copied only to and from places below the workspace, and links that lead
 /// out of it are not followed.
+///
+/// Terminal sessions are terminals of this machine. They end with this process: there is no leaving and joining them.
 ///
 /// `image`, `ttl`, `ready_timeout`, `ports` and resource limits of a spec have no effect, which a warning says; an
 /// entrypoint and provider options are refused.
@@ -81,6 +85,7 @@ struct Shared {
     lane: Arc<Semaphore>,
     reaper: Reaper,
     warned: AtomicBool,
+    sessions: OpenSessions,
 }
 
 /// What the local provider keeps in a handle. Not stable and not part of a descriptor.
@@ -105,6 +110,7 @@ impl LocalProvider {
                 config,
                 reaper: Reaper::new(),
                 warned: AtomicBool::new(false),
+                sessions: OpenSessions::default(),
             }),
         })
     }
@@ -123,6 +129,10 @@ impl LocalProvider {
 
     fn reaper(&self) -> &Reaper {
         &self.shared.reaper
+    }
+
+    fn sessions(&self) -> &OpenSessions {
+        &self.shared.sessions
     }
 }
 
@@ -178,6 +188,7 @@ impl SandboxProvider for LocalProvider {
     }
 
     async fn aclose(&self) -> Result<()> {
+        self.sessions().close_all().await;
         self.reaper().wait_idle(Duration::from_secs(60)).await
     }
 
@@ -186,6 +197,10 @@ impl SandboxProvider for LocalProvider {
     }
 
     fn as_inspect(&self) -> Option<&dyn InspectProvider> {
+        Some(self)
+    }
+
+    fn as_pty(&self) -> Option<&dyn PtyProvider> {
         Some(self)
     }
 

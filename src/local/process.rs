@@ -40,11 +40,22 @@ impl<R> Pipe<R> {
     }
 }
 
-/// The directory that a command runs in (contract O5).
-pub(super) fn directory(sandbox: &Sandbox, options: &ExecOptions) -> PathBuf {
-    match &options.cwd {
+/// The directory that a command runs in (contract O5), or why it can't.
+pub(super) fn directory(sandbox: &Sandbox, cwd: Option<&str>) -> Result<PathBuf, String> {
+    let directory = match cwd {
         Some(cwd) => sandbox.workspace.join(cwd),
         None => sandbox.workspace.clone(),
+    };
+    match std::fs::metadata(&directory) {
+        Ok(found) if found.is_dir() => Ok(directory),
+        Ok(_) => Err(format!(
+            "the working directory `{}` is not a directory",
+            directory.display()
+        )),
+        Err(error) => Err(format!(
+            "the working directory `{}` can't be used: {error}",
+            directory.display()
+        )),
     }
 }
 
@@ -55,26 +66,10 @@ pub(super) fn start(
     options: &ExecOptions,
     sinks: (Sink, Sink),
 ) -> Result<Running, Box<ExecResult>> {
-    let directory = directory(sandbox, options);
     let failure =
         |problem, message: String| Box::new(ExecResult::start_failure(problem, message, ExecPath::Host));
-    match std::fs::metadata(&directory) {
-        Ok(found) if found.is_dir() => {}
-        Ok(_) => {
-            let text = format!(
-                "the working directory `{}` is not a directory",
-                directory.display()
-            );
-            return Err(failure(StartProblem::Cwd, text));
-        }
-        Err(error) => {
-            let text = format!(
-                "the working directory `{}` can't be used: {error}",
-                directory.display()
-            );
-            return Err(failure(StartProblem::Cwd, text));
-        }
-    }
+    let directory =
+        directory(sandbox, options.cwd.as_deref()).map_err(|text| failure(StartProblem::Cwd, text))?;
     let argv: &[String] = match &options.command {
         Command::Shell(line) => &[shell.to_owned(), "-c".to_owned(), line.clone()],
         Command::Argv(argv) => argv,
@@ -110,7 +105,7 @@ pub(super) fn start(
     })
 }
 
-fn start_problem(error: &io::Error, program: &Path) -> StartProblem {
+pub(super) fn start_problem(error: &io::Error, program: &Path) -> StartProblem {
     match error.kind() {
         // A script whose interpreter is missing is there itself.
         io::ErrorKind::NotFound if program.is_absolute() && program.exists() => StartProblem::BadFormat,

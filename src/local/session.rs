@@ -6,21 +6,16 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rustix::process::Signal;
 use tokio::io::AsyncRead;
-use tokio::sync::oneshot;
-use tokio::task::AbortHandle;
 
-use crate::error::{Error, ErrorKind, Operation, Result};
-use crate::provider::{ExecSession, SandboxHandle, SpawnProvider, signal_name};
-use crate::spec::{ExecOptions, ExecResult, SandboxId};
+use crate::error::{Operation, Result};
+use crate::provider::{ExecSession, Following, READERS, SandboxHandle, SpawnProvider, signal_name};
+use crate::spec::{ExecOptions, ExecResult};
 
 use super::drive::Outputs;
-use super::exec::{Begun, kill};
+use super::exec::{Begun, Guard, kill};
 use super::kill::{KillReport, Target, signal_tree};
 use super::process::blocking;
 use super::{LocalProvider, sandbox_of};
-
-/// How long the readers of a killed command's streams have to take what it printed.
-const READERS: Duration = Duration::from_secs(2);
 
 /// How long the result of a killed command may take.
 const AFTER_KILL: Duration = Duration::from_secs(15);
@@ -31,92 +26,58 @@ impl SpawnProvider for LocalProvider {
         let sandbox = sandbox_of(handle, Operation::Spawn)?;
         Self::check(sandbox, &options, Operation::Spawn)?;
         let outputs = Outputs::new(options.output_cap.bytes());
-        let mut session = LocalExec {
-            sandbox_id: sandbox.id.clone(),
-            outputs: outputs.clone(),
-            target: None,
-            outcome: Outcome::Failed,
-            task: None,
-            killed: None,
-        };
-        match self.begin(sandbox, options, &outputs).await? {
+        let begun = self.begin(sandbox, options, &outputs).await?;
+        let (following, running) = match begun {
             Begun::Ended(result) => {
                 outputs.finish();
-                session.outcome = Outcome::Ended(result);
+                (Following::ended(&sandbox.id, *result), None)
             }
             Begun::Running(command) => {
-                let (sender, receiver) = oneshot::channel();
-                session.target = Some(command.target().clone());
-                session.outcome = Outcome::Running(receiver);
-                let task = tokio::spawn(async move {
-                    let result = command.finish(outputs.clone()).await;
-                    outputs.finish();
-                    // Nobody waits where the session is gone.
-                    let _unwanted = sender.send(result);
+                let running = (command.target().clone(), command.guard());
+                let of_task = outputs.clone();
+                let following = Following::start(&sandbox.id, async move {
+                    let result = command.finish(of_task.clone()).await;
+                    of_task.finish();
+                    result
                 });
-                session.task = Some(task.abort_handle());
+                (following, Some(running))
             }
-        }
-        Ok(Box::new(session))
+        };
+        let (target, guard) = running.unzip();
+        Ok(Box::new(LocalExec {
+            outputs,
+            following,
+            target,
+            _guard: guard,
+            killed: None,
+        }))
     }
 }
 
 /// A command that a task of its own follows to its end.
 struct LocalExec {
-    sandbox_id: SandboxId,
     outputs: Outputs,
+    following: Following,
     /// None for a command that never ran.
     target: Option<Target>,
-    outcome: Outcome,
-    task: Option<AbortHandle>,
+    /// That of the task again, which is dropped some time after the session: `aclose` waits for what this one has killed.
+    _guard: Option<Guard>,
     killed: Option<KillReport>,
 }
 
-/// What came of the command, as far as it is known.
-enum Outcome {
-    Running(oneshot::Receiver<Result<ExecResult>>),
-    Ended(Box<ExecResult>),
-    /// The error was handed out already.
-    Failed,
-}
-
 impl LocalExec {
-    async fn result(&mut self) -> Result<ExecResult> {
-        if let Outcome::Running(receiver) = &mut self.outcome {
-            match receiver.await {
-                Ok(Ok(result)) => self.outcome = Outcome::Ended(Box::new(result)),
-                Ok(Err(error)) => {
-                    self.outcome = Outcome::Failed;
-                    return Err(error);
-                }
-                Err(_) => self.outcome = Outcome::Failed,
-            }
-        }
-        let Outcome::Ended(result) = &mut self.outcome else {
-            return Err(Error::new(
-                ErrorKind::Internal,
-                Operation::Spawn,
-                "the command failed before, or the task that follows it has ended",
-            )
-            .with_sandbox(&self.sandbox_id));
-        };
+    /// What runs.
+    fn living(&mut self) -> Option<Target> {
+        self.target.clone().filter(|_| !self.following.has_ended())
+    }
+
+    /// Adds what a kill has done to the result of the command.
+    fn reported(&self, mut result: ExecResult) -> ExecResult {
         if let Some(report) = self.killed {
             result.killed = Some(report.killed);
             result.survivors = Some(report.survivors);
         }
-        Ok((**result).clone())
-    }
-
-    /// Takes note of a result that is there, without waiting. Gives what runs.
-    fn living(&mut self) -> Option<Target> {
-        if let Outcome::Running(receiver) = &mut self.outcome {
-            match receiver.try_recv() {
-                Ok(Ok(result)) => self.outcome = Outcome::Ended(Box::new(result)),
-                Ok(Err(_)) | Err(oneshot::error::TryRecvError::Closed) => self.outcome = Outcome::Failed,
-                Err(oneshot::error::TryRecvError::Empty) => return self.target.clone(),
-            }
-        }
-        None
+        result
     }
 }
 
@@ -139,57 +100,33 @@ impl ExecSession for LocalExec {
         if sent > 0 {
             return Ok(());
         }
-        Err(Error::new(
-            ErrorKind::NotFound,
-            Operation::Spawn,
-            "the command has ended, there is nothing to signal",
-        )
-        .with_sandbox(&self.sandbox_id))
+        Err(self.following.nothing_to_signal())
     }
 
     async fn wait(&mut self) -> Result<ExecResult> {
-        self.result().await
+        let result = self.following.result().await?;
+        Ok(self.reported(result))
     }
 
     async fn kill(&mut self) -> Result<ExecResult> {
         if let Some(target) = self.living() {
             self.killed = Some(kill(target).await);
         }
-        if let Ok(result) = tokio::time::timeout(READERS, self.result()).await {
-            return result;
-        }
-        // The caller may hold the reader of a stream and wait for the end here: the rest of the output is dropped.
-        self.outputs.hurry.cancel();
-        match tokio::time::timeout(AFTER_KILL, self.result()).await {
-            Ok(result) => result,
-            Err(_) => Err(Error::new(
-                ErrorKind::Timeout,
-                Operation::Spawn,
-                format!("a killed command did not end in {AFTER_KILL:?}"),
-            )
-            .with_sandbox(&self.sandbox_id)),
-        }
-    }
-}
-
-impl Drop for LocalExec {
-    fn drop(&mut self) {
-        // The task owns the guard that kills what it leaves.
-        if let Some(task) = &self.task {
-            task.abort();
-        }
+        let hurry = &self.outputs.hurry;
+        let result = self.following.after_kill(READERS, hurry, AFTER_KILL).await?;
+        Ok(self.reported(result))
     }
 }
 
 impl fmt::Debug for LocalExec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LocalExec")
-            .field("sandbox_id", &self.sandbox_id)
+            .field("following", &self.following)
             .finish_non_exhaustive()
     }
 }
 
-fn signal_of(name: &str) -> Signal {
+pub(super) fn signal_of(name: &str) -> Signal {
     match name {
         "HUP" => Signal::HUP,
         "INT" => Signal::INT,

@@ -152,7 +152,9 @@ pub trait PtySession: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// None for a session that has ended. [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) where the image holds
-    /// nothing to kill with and the program lives on.
+    /// nothing to kill with and the program lives on; [`ErrorKind::Timeout`](crate::ErrorKind::Timeout) or
+    /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) where it is not known whether it has ended: it is killed in
+    /// the background.
     ///
     /// # Cancel safety
     /// The program is killed all the same, in the background.

@@ -1,6 +1,7 @@
 //! Clean-up that outlives the call that needs it: one thread of the library with its own small runtime.
 //! A `Drop` hands a job over and does no I/O itself; a dropped runtime of the caller does not take the job with it.
 
+use std::cell::Cell;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -8,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, SemaphorePermit, mpsc, watch};
 
 use crate::error::{Error, ErrorKind, Operation, Result};
 
@@ -21,6 +22,9 @@ const QUEUE: usize = 4096;
 
 /// How many jobs run at once; enough to be quick, few enough not to drown an engine that is in trouble.
 const CONCURRENCY: usize = 16;
+
+/// How many jobs have begun and not ended, those among them that wait aside.
+const BEGUN: usize = 1024;
 
 /// No job may hold its slot for ever.
 const JOB_DEADLINE: Duration = Duration::from_secs(120);
@@ -47,6 +51,8 @@ impl Reaper {
         let pending = Pending::new(&self.pending);
         let job: ReaperJob = Box::pin(async move {
             let _pending = pending;
+            let place = places().acquire().await.ok();
+            let job = PLACE.scope(Cell::new(place), job);
             if tokio::time::timeout(JOB_DEADLINE, job).await.is_err() {
                 tracing::warn!(what, "clean-up in the background did not end in time");
             }
@@ -54,6 +60,20 @@ impl Reaper {
         if let Err(error) = queue().try_send(job) {
             tracing::warn!(what, %error, "clean-up is left to the next sweep");
         }
+    }
+
+    /// Waits within a job for what takes no work, such as a program that is frozen with its sandbox: others have the
+    /// job's place meanwhile. Anywhere else it only waits.
+    ///
+    /// # Cancel safety
+    /// That of the future. The place is not taken again.
+    pub(crate) async fn aside<T: Send>(waiting: impl Future<Output = T> + Send) -> T {
+        let had_place = PLACE.try_with(|place| place.take().is_some()).unwrap_or(false);
+        let waited = waiting.await;
+        if had_place && let Ok(place) = places().acquire().await {
+            let _still_in_a_job = PLACE.try_with(|own| own.set(Some(place))).is_ok();
+        }
+        waited
     }
 
     /// How many jobs have not ended.
@@ -98,6 +118,17 @@ impl fmt::Debug for Reaper {
             .field("pending", &self.pending())
             .finish()
     }
+}
+
+tokio::task_local! {
+    /// The place of a job among those that work. None while it waits aside.
+    static PLACE: Cell<Option<SemaphorePermit<'static>>>;
+}
+
+/// The places of the jobs that work.
+fn places() -> &'static Semaphore {
+    static PLACES: Semaphore = Semaphore::const_new(CONCURRENCY);
+    &PLACES
 }
 
 /// Counts a job from its submission to its end, however it ends.
@@ -161,7 +192,7 @@ fn start(jobs: mpsc::Receiver<ReaperJob>) -> std::io::Result<Handle> {
 async fn run(mut jobs: mpsc::Receiver<ReaperJob>) {
     let mut running = tokio::task::JoinSet::new();
     while let Some(job) = jobs.recv().await {
-        while running.len() >= CONCURRENCY {
+        while running.len() >= BEGUN {
             // A panicking job is reported by the panic hook; the next one still runs.
             let _ended = running.join_next().await;
         }
@@ -172,6 +203,8 @@ async fn run(mut jobs: mpsc::Receiver<ReaperJob>) {
 
 #[cfg(test)]
 mod tests {
+    use tokio_util::sync::CancellationToken;
+
     use super::*;
 
     #[test]
@@ -196,6 +229,28 @@ mod tests {
         reaper.submit("test", async {});
         reaper.wait_idle(Duration::from_secs(10)).await.unwrap();
         assert_eq!(reaper.pending(), 0);
+    }
+
+    #[tokio::test]
+    async fn jobs_that_wait_aside_hold_up_no_others() {
+        let (waiting, working) = (Reaper::new(), Reaper::new());
+        let release = CancellationToken::new();
+        for _ in 0..4 * CONCURRENCY {
+            let released = release.clone();
+            waiting.submit("test", async move {
+                Reaper::aside(released.cancelled()).await;
+            });
+        }
+        working.submit("test", async {});
+        working.wait_idle(Duration::from_secs(10)).await.unwrap();
+        assert_eq!(waiting.pending(), 4 * CONCURRENCY);
+        release.cancel();
+        waiting.wait_idle(Duration::from_secs(10)).await.unwrap();
+        assert_eq!(
+            Reaper::aside(async { 7 }).await,
+            7,
+            "outside of a job it only waits"
+        );
     }
 
     #[tokio::test]

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use gym_sandbox::provider::{FilesProvider, InspectProvider, SpawnProvider};
+use gym_sandbox::provider::{FilesProvider, InspectProvider, PtyProvider, PtySession, SpawnProvider};
 use gym_sandbox::{
     CapturedOutput, Command, DownloadOptions, DownloadTarget, ExecOptions, ExecResult, ExecSession,
     FileEntry, FileStat, RemoveMode, Result, SandboxDetail, SandboxHandle, SandboxId, SandboxProvider,
-    SandboxSpec, SandboxStatus, TransferProgress, UploadOptions, UploadSource,
+    SandboxPtySpec, SandboxSpec, SandboxStatus, TransferProgress, UploadOptions, UploadSource,
 };
 use tempfile::TempDir;
 
@@ -65,14 +65,18 @@ impl Rooted {
         text
     }
 
-    fn options(&self, handle: &SandboxHandle, mut options: ExecOptions) -> ExecOptions {
-        options.command = match options.command {
+    fn command(&self, handle: &SandboxHandle, command: Command) -> Command {
+        match command {
             Command::Shell(line) => Command::Shell(self.text(handle, &line)),
             Command::Argv(argv) => {
                 Command::Argv(argv.iter().map(|argument| self.text(handle, argument)).collect())
             }
             other => other,
-        };
+        }
+    }
+
+    fn options(&self, handle: &SandboxHandle, mut options: ExecOptions) -> ExecOptions {
+        options.command = self.command(handle, options.command);
         options.cwd = options.cwd.map(|cwd| self.text(handle, &cwd));
         options
     }
@@ -171,6 +175,21 @@ impl SandboxProvider for Rooted {
 
     fn as_files(&self) -> Option<&dyn FilesProvider> {
         self.inner.as_files().map(|_| self as &dyn FilesProvider)
+    }
+
+    fn as_pty(&self) -> Option<&dyn PtyProvider> {
+        self.inner.as_pty().map(|_| self as &dyn PtyProvider)
+    }
+}
+
+#[async_trait]
+impl PtyProvider for Rooted {
+    async fn create_pty(&self, handle: &SandboxHandle, spec: &SandboxPtySpec) -> Result<Arc<dyn PtySession>> {
+        let mut spec = spec.clone();
+        spec.command = spec.command.map(|command| self.command(handle, command));
+        spec.cwd = spec.cwd.map(|cwd| self.text(handle, &cwd));
+        let pty = self.inner.as_pty().expect("offered only where it is there");
+        pty.create_pty(handle, &spec).await
     }
 }
 

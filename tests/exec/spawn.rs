@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use gym_sandbox::{ErrorKind, ExecErrorType, ExecOptions, SandboxSpec};
+use gym_sandbox::docker::ExecPathPolicy;
+use gym_sandbox::{ErrorKind, ExecErrorType, ExecOptions, SandboxProvider, SandboxSpec};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 
-use super::{PROCESSES, common, start};
+use super::{PROCESSES, common, sleepers, start, start_with};
 
 #[tokio::test]
 async fn d31_streams_are_taken_once_and_read_while_the_command_runs() {
@@ -175,4 +176,31 @@ async fn d31_a_spawned_command_has_its_timeout_and_its_start_failure_in_the_resu
         (Some(ExecErrorType::Start), 127)
     );
     started.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn d03_d31_closing_the_provider_waits_for_the_end_of_dropped_commands() {
+    for path in [ExecPathPolicy::Engine, ExecPathPolicy::Agent] {
+        let mut config = common::config();
+        config.exec.exec_path = path;
+        let Some(test) = common::docker_with(config).await else {
+            return;
+        };
+        let started = start_with(test, SandboxSpec::new(common::BUSYBOX)).await;
+        for round in 0..8 {
+            let line = "sleep 4712 & echo ready; sleep 4712";
+            let mut sessions = Vec::new();
+            for _ in 0..4 {
+                let mut session = started.sandbox.spawn(ExecOptions::new(line)).await.unwrap();
+                let mut lines = BufReader::new(session.take_stdout().unwrap()).lines();
+                assert_eq!(lines.next_line().await.unwrap().as_deref(), Some("ready"));
+                sessions.push((session, lines));
+            }
+            drop(sessions);
+            started.test.provider.aclose().await.unwrap();
+            let left = started.exec(sleepers()).await.stdout();
+            assert_eq!(left.as_deref(), Some("0\n"), "round {round} of {path:?}");
+        }
+        started.close().await;
+    }
 }

@@ -17,7 +17,7 @@ use super::common;
 
 /// What the proxy does with what it is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mood {
+pub(super) enum Mood {
     Passes,
     /// Everything is accepted and nothing answered.
     Hangs,
@@ -25,9 +25,9 @@ enum Mood {
     Gone,
 }
 
-struct Proxy {
+pub(super) struct Proxy {
     path: PathBuf,
-    mood: watch::Sender<Mood>,
+    pub(super) mood: watch::Sender<Mood>,
     task: tokio::task::JoinHandle<()>,
     _folder: tempfile::TempDir,
 }
@@ -116,13 +116,13 @@ async fn pass(
     let _closed = to.shutdown().await;
 }
 
-struct Behind {
-    proxy: Proxy,
-    sandbox: Arc<AsyncSandbox>,
-    test: common::DockerTest,
+pub(super) struct Behind {
+    pub(super) proxy: Proxy,
+    pub(super) sandbox: Arc<AsyncSandbox>,
+    pub(super) test: common::DockerTest,
 }
 
-async fn behind_a_proxy() -> Option<Behind> {
+pub(super) async fn behind_a_proxy() -> Option<Behind> {
     let Some(proxy) = Proxy::start() else {
         eprintln!("skipped: the engine is not on a unix socket");
         return None;
@@ -142,7 +142,7 @@ async fn behind_a_proxy() -> Option<Behind> {
 }
 
 impl Behind {
-    async fn close(self) {
+    pub(super) async fn close(self) {
         self.proxy.mood.send_replace(Mood::Passes);
         self.sandbox.stop().await.unwrap();
         drop(self.test);

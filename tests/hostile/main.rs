@@ -13,6 +13,7 @@ mod common;
 mod calls;
 mod engine;
 mod killing;
+mod terminals;
 
 use gym_sandbox::docker::{DockerConfig, ExecPathPolicy};
 use gym_sandbox::{AsyncSandbox, ExecOptions, ExecResult, SandboxSpec};

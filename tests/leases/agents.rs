@@ -44,13 +44,17 @@ async fn with_agent(owner: &mut Client, run: &Run) -> Option<String> {
     None
 }
 
+/// A run with a client that holds a sandbox with the agent, or says why the test is skipped.
+async fn holding(grace: f64) -> Option<(Run, Client, String)> {
+    let run = run_with_grace(grace).await?;
+    let mut owner = start(&run, Role::Holder);
+    let id = with_agent(&mut owner, &run).await?;
+    Some((run, owner, id))
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn d17_a_sandbox_of_a_dead_client_ends_by_itself() {
-    let Some(run) = run_with_grace(0.0).await else {
-        return;
-    };
-    let mut owner = start(&run, Role::Holder);
-    let Some(id) = with_agent(&mut owner, &run).await else {
+    let Some((run, mut owner, id)) = holding(0.0).await else {
         return;
     };
     let kept = owner.make("keep=1").await;
@@ -87,12 +91,8 @@ async fn d17_a_sandbox_of_a_dead_client_ends_by_itself() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn d16_d17_an_idle_timeout_ends_a_sandbox_of_the_dead_and_of_one_who_only_renews() {
-    let Some(run) = run_with_grace(1.0).await else {
-        return;
-    };
     // Its renewals come more often than the idle time, which they do not touch.
-    let mut alive = start(&run, Role::Holder);
-    let Some(used) = with_agent(&mut alive, &run).await else {
+    let Some((run, mut alive, used)) = holding(1.0).await else {
         return;
     };
     let of_the_living = alive.make("idle=2").await;
@@ -114,11 +114,7 @@ async fn d16_d17_an_idle_timeout_ends_a_sandbox_of_the_dead_and_of_one_who_only_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn d17_a_client_that_is_stopped_within_its_grace_loses_nothing() {
-    let Some(run) = run_with_grace(1.0).await else {
-        return;
-    };
-    let mut owner = start(&run, Role::Holder);
-    let Some(id) = with_agent(&mut owner, &run).await else {
+    let Some((run, mut owner, id)) = holding(1.0).await else {
         return;
     };
     owner.signal("STOP").await;
@@ -133,11 +129,7 @@ async fn d17_a_client_that_is_stopped_within_its_grace_loses_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn d17_a_pause_that_is_longer_than_the_lease_ends_nothing_of_the_living() {
-    let Some(run) = run_with_grace(1.0).await else {
-        return;
-    };
-    let mut owner = start(&run, Role::Holder);
-    let Some(id) = with_agent(&mut owner, &run).await else {
+    let Some((run, mut owner, id)) = holding(1.0).await else {
         return;
     };
     let docker = client().await.unwrap();
@@ -152,11 +144,7 @@ async fn d17_a_pause_that_is_longer_than_the_lease_ends_nothing_of_the_living() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn d17_k07_who_has_taken_a_sandbox_over_keeps_it_from_ending() {
-    let Some(run) = run_with_grace(1.0).await else {
-        return;
-    };
-    let mut maker = start(&run, Role::Holder);
-    let Some(id) = with_agent(&mut maker, &run).await else {
+    let Some((run, mut maker, id)) = holding(1.0).await else {
         return;
     };
     let mut taker = start(&run, Role::Holder);
@@ -175,11 +163,7 @@ async fn d17_k07_who_has_taken_a_sandbox_over_keeps_it_from_ending() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn d17_a_lost_connection_to_the_agent_is_made_again_before_the_lease_ends() {
-    let Some(run) = run_with_grace(1.0).await else {
-        return;
-    };
-    let mut maker = start(&run, Role::Holder);
-    let Some(id) = with_agent(&mut maker, &run).await else {
+    let Some((run, mut maker, id)) = holding(1.0).await else {
         return;
     };
     // It reaches the agent by an exec of `connect`, whose end is the end of the connection.

@@ -3,7 +3,8 @@
 use gym_sandbox::{ErrorKind, SandboxProvider, SandboxResources};
 use serde_json::json;
 
-use crate::common::{busybox, docker};
+use crate::common::{busybox, config, docker, docker_with};
+use crate::inspect;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn d9_d11_the_closed_policy_refuses_by_name_and_leaves_nothing() {
@@ -123,5 +124,44 @@ async fn d27_resources_that_the_engine_can_not_give_are_named_and_leave_nothing(
             }
         }
         assert!(test.containers().await.is_empty(), "{named} left something");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d27_a_limit_is_given_or_the_create_fails_and_never_dropped() {
+    for (key, value, shown) in [
+        ("memory_swappiness", json!(7), "MemorySwappiness"),
+        ("oom_kill_disable", json!(true), "OomKillDisable"),
+        ("blkio_weight", json!(300), "BlkioWeight"),
+        ("cpu_shares", json!(512), "CpuShares"),
+        ("storage_opt", json!({"size": "1g"}), "StorageOpt"),
+        ("gpus", json!(1), "DeviceRequests"),
+    ] {
+        let mut config = config();
+        config.policy.allow_oom_protection = true;
+        let Some(open) = docker_with(config).await else {
+            return;
+        };
+        let spec = busybox()
+            .with_resources(SandboxResources::default().with_memory_mib(64))
+            .with_provider_option(key, value.clone());
+        match open.provider.create(&spec).await {
+            Ok(handle) => {
+                let host = serde_json::to_value(inspect(&handle).await.host_config).unwrap();
+                let given = &host[shown];
+                assert!(
+                    *given == value || (!given.is_null() && (value.is_object() || key == "gpus")),
+                    "{key} is {given}"
+                );
+                open.provider.close(&handle).await.unwrap();
+            }
+            Err(error) => {
+                // An engine that knows that it can't, or a kernel that says so to the runtime.
+                let kinds = [ErrorKind::Unsupported, ErrorKind::CreateFailed];
+                assert!(kinds.contains(&error.kind()), "{key}: {}", error.report());
+                eprintln!("not given here: {}", error.report());
+            }
+        }
+        assert!(open.containers().await.is_empty(), "{key} left something");
     }
 }

@@ -1,10 +1,14 @@
 //! Every option is seen from inside the sandbox, or in inspect where nothing inside shows it.
 
-use gym_sandbox::docker::DockerConfig;
-use gym_sandbox::{ExecOptions, SandboxProvider, SandboxResources};
+use std::time::Duration;
+
+use gym_sandbox::docker::{DockerConfig, ExecPathPolicy};
+use gym_sandbox::{
+    ErrorKind, ExecOptions, ExecPath, SandboxHandle, SandboxProvider, SandboxPtySpec, SandboxResources,
+};
 use serde_json::json;
 
-use crate::common::{busybox, client, config, docker, docker_with};
+use crate::common::{DockerTest, busybox, client, config, docker, docker_with};
 use crate::{inspect, run, stdout};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -229,4 +233,102 @@ async fn d9_arguments_of_all_commands_are_laid_under_each() {
     let result = test.provider.exec(&handle, own).await.unwrap();
     assert_eq!(result.stdout().as_deref(), Some("me\n0\n/tmp\n"));
     test.provider.close(&handle).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d9_arguments_of_all_commands_are_laid_under_terminals_too() {
+    for exec_path in [ExecPathPolicy::Engine, ExecPathPolicy::Agent] {
+        let mut config = config();
+        config.exec.exec_path = exec_path;
+        config.exec.extra_exec_args = ["-e", "WHO=all", "--user=1234", "-w/var"]
+            .map(str::to_owned)
+            .into();
+        let Some(test) = docker_with(config).await else {
+            return;
+        };
+        let handle = test.provider.create(&busybox()).await.unwrap();
+        let plain = SandboxPtySpec::new("echo $WHO; id -u; pwd");
+        let own = plain
+            .clone()
+            .with_env("WHO", "me")
+            .with_user("0")
+            .with_cwd("/tmp");
+        for (spec, expected) in [(plain, "all\r\n1234\r\n/var\r\n"), (own, "me\r\n0\r\n/tmp\r\n")] {
+            let (shown, path) = shown(&test, &handle, &spec).await;
+            assert_eq!(shown, expected, "{path:?}");
+            assert_eq!(path == ExecPath::Agent, exec_path == ExecPathPolicy::Agent);
+        }
+        test.provider.close(&handle).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d9_privileged_terminals_go_by_the_engine() {
+    let mut config = config();
+    config.policy.allow_privileged = true;
+    config.exec.extra_exec_args = vec!["--privileged".to_owned()];
+    let Some(test) = docker_with(config).await else {
+        return;
+    };
+    let handle = test.provider.create(&busybox()).await.unwrap();
+    let spec = SandboxPtySpec::new("grep CapEff /proc/self/status");
+    let (capabilities, path) = shown(&test, &handle, &spec).await;
+    assert_eq!(path, ExecPath::Engine);
+    if !capabilities.contains("CapEff") {
+        eprintln!("skipped: this machine gives nobody all privileges: {capabilities}");
+        test.provider.close(&handle).await.unwrap();
+        return;
+    }
+    let bits = u64::from_str_radix(capabilities.split_whitespace().last().unwrap(), 16).unwrap();
+    // SYS_ADMIN is bit 21, which no sandbox has by itself.
+    assert_ne!(bits & 1 << 21, 0, "{capabilities}");
+    test.provider.close(&handle).await.unwrap();
+}
+
+/// All that a program prints in a terminal, and which way it was reached.
+async fn shown(test: &DockerTest, handle: &SandboxHandle, spec: &SandboxPtySpec) -> (String, ExecPath) {
+    let pty = test.provider.as_pty().unwrap();
+    let session = pty.create_pty(handle, spec).await.unwrap();
+    let mut shown = Vec::new();
+    loop {
+        let chunk = tokio::time::timeout(Duration::from_secs(60), session.read()).await;
+        let chunk = chunk.expect("it is read in time").unwrap();
+        if chunk.is_empty() {
+            return (String::from_utf8_lossy(&shown).into_owned(), session.exec_path());
+        }
+        shown.extend_from_slice(&chunk);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d9_d27_a_runtime_is_the_one_asked_for_or_refused_by_name() {
+    for exec_path in [ExecPathPolicy::Engine, ExecPathPolicy::Agent] {
+        let mut config = config();
+        config.exec.exec_path = exec_path;
+        let Some(test) = docker_with(config).await else {
+            return;
+        };
+        let known = test.provider.diagnose().await.unwrap().runtimes;
+        for runtime in ["runc", "crun", "runsc"] {
+            let spec = busybox().with_provider_option("runtime", runtime);
+            match test.provider.create(&spec).await {
+                Ok(handle) => {
+                    let host = inspect(&handle).await.host_config.unwrap();
+                    assert_eq!(host.runtime.as_deref(), Some(runtime));
+                    assert_eq!(stdout(&test, &handle, "echo works").await, "works\n", "{runtime}");
+                    test.provider.close(&handle).await.unwrap();
+                }
+                Err(error) => {
+                    assert!(!known.iter().any(|known| known == runtime), "{}", error.report());
+                    assert_eq!(error.kind(), ErrorKind::Unsupported, "{}", error.report());
+                    assert!(
+                        error.to_string().contains(&format!("no runtime `{runtime}`")),
+                        "{error}"
+                    );
+                    eprintln!("skipped: this engine has no runtime {runtime}");
+                }
+            }
+            assert!(test.containers().await.is_empty(), "{runtime} left something");
+        }
+    }
 }

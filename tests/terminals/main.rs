@@ -17,6 +17,7 @@ mod ends;
 mod flow;
 mod keys;
 mod many;
+mod paused;
 mod screen;
 mod size;
 

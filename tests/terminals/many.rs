@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use gym_sandbox::SandboxProvider;
+use gym_sandbox::{SandboxProvider, SandboxPtySpec};
 
 use crate::common::long_tests_are_wanted;
 use crate::{LIMIT, Subject, on_both_paths, until, within};
 
-on_both_paths!(b26_sessions_leave_no_process_and_no_task);
+on_both_paths!(
+    b26_sessions_leave_no_process_and_no_task,
+    b26_sixty_four_terminals_at_once_are_apart_and_all_close,
+);
 
 async fn b26_sessions_leave_no_process_and_no_task(subject: &Subject) {
     let rounds = if long_tests_are_wanted() { 25 } else { 6 };
@@ -29,4 +32,28 @@ async fn b26_sessions_leave_no_process_and_no_task(subject: &Subject) {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     within(subject.test.provider.aclose()).await.unwrap();
+}
+
+async fn b26_sixty_four_terminals_at_once_are_apart_and_all_close(subject: &Subject) {
+    let opening = (0..64_u16).map(|number| async move {
+        let line = format!("stty size; read x; echo \"{number} got $x\"; sleep 5353");
+        let spec = SandboxPtySpec::new(line).with_size(number + 10, 80);
+        let session = subject.create(spec).await;
+        until(&session, &format!("{} 80\r\n", number + 10)).await;
+        (number, session)
+    });
+    let sessions = futures::future::join_all(opening).await;
+    // All are open now, and each has its own input and output.
+    let using = sessions.iter().map(|(number, session)| async move {
+        within(session.write(format!("word{number}\n").as_bytes()))
+            .await
+            .unwrap();
+        until(session, &format!("{number} got word{number}\r\n")).await;
+    });
+    futures::future::join_all(using).await;
+    let closing = sessions.iter().map(|(_, session)| within(session.close()));
+    for closed in futures::future::join_all(closing).await {
+        closed.unwrap();
+    }
+    assert_eq!(subject.processes_with("5353").await, 0);
 }

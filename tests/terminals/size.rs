@@ -7,6 +7,7 @@ use crate::{Subject, on_both_paths, until, within};
 on_both_paths!(
     b34_the_size_is_what_the_program_sees_first,
     b34_a_resize_is_seen_and_fifty_at_once_end_in_the_last,
+    b34_a_storm_of_resizes_under_output_ends_in_the_last,
     b34_sizes_that_are_none_are_refused_and_none_panics,
 );
 
@@ -40,6 +41,36 @@ async fn b34_a_resize_is_seen_and_fifty_at_once_end_in_the_last(subject: &Subjec
     until(&session, "4096 4096").await;
     assert_eq!(within(session.wait_exit()).await.unwrap(), 0);
     assert_eq!(session.resize(24, 80).await.unwrap_err().kind(), ErrorKind::Pty);
+}
+
+async fn b34_a_storm_of_resizes_under_output_ends_in_the_last(subject: &Subject) {
+    // The program counts the signals, prints all the time, and is asked for its size at the end.
+    let line = "n=0; trap 'n=$((n+1))' WINCH; echo ready; while [ ! -e /tmp/enough ]; do echo line; done; \
+                echo \"changes $((n > 0))\"; stty size";
+    let session = subject.create(SandboxPtySpec::new(line).with_size(10, 10)).await;
+    until(&session, "ready").await;
+    let reading = tokio::spawn({
+        let session = session.clone();
+        async move {
+            let mut last = String::new();
+            while let Ok(chunk) = session.read().await
+                && !chunk.is_empty()
+            {
+                last.push_str(&String::from_utf8_lossy(&chunk));
+                let keep = last.len().saturating_sub(200);
+                last = last.chars().skip(keep).collect();
+            }
+            last
+        }
+    });
+    let storm = (1..=400_u16).map(|rows| session.resize(rows, 2 * rows));
+    for resized in within(futures::future::join_all(storm)).await {
+        resized.unwrap();
+    }
+    subject.line("touch /tmp/enough").await;
+    let last = within(reading).await.unwrap();
+    assert!(last.ends_with("changes 1\r\n400 800\r\n"), "{last:?}");
+    assert_eq!(within(session.wait_exit()).await.unwrap(), 0);
 }
 
 async fn b34_sizes_that_are_none_are_refused_and_none_panics(subject: &Subject) {

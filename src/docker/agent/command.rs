@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use std::time::Duration;
 
 use gym_sandbox_agent::protocol::{ClientMessage, ExecRequest, MAX_MESSAGE_BYTES};
 use tokio::time::Instant;
 
 use crate::error::{Error, ErrorKind, Operation, Result};
-use crate::provider::ExecSession;
+use crate::provider::{ExecSession, Following};
 use crate::spec::{Command, ExecOptions, ExecPath, ExecResult, SandboxId, StartProblem, Stdin, User};
 
 use super::super::config::OnTimeout;
@@ -166,7 +165,7 @@ impl DockerProvider {
             let started_at = engine.engine_now();
             match link.exec(request).await {
                 Ok(opened) => {
-                    let running = Running::new(link, opened);
+                    let running = Running::new(link, opened, self.reaper());
                     return Started::Sent(Box::new(Sent {
                         running,
                         began,
@@ -190,7 +189,7 @@ impl DockerProvider {
         outputs: &Outputs,
     ) -> Result<ExecResult> {
         let Sent {
-            mut running,
+            running,
             began,
             started_at,
             timeout,
@@ -207,7 +206,7 @@ impl DockerProvider {
                 .with_source(error));
             }
             End::StartFailed(failed) => {
-                running.disarm();
+                running.guard.disarm();
                 let _nothing = outputs.finish();
                 ending::start_failed(&failed)
             }
@@ -216,7 +215,7 @@ impl DockerProvider {
                 background_output_open,
                 killed,
             } => {
-                running.disarm();
+                running.guard.disarm();
                 if background_output_open {
                     // What the child still prints is read and dropped over there.
                     running.link.push(&ClientMessage::Detach, running.channel);
@@ -238,7 +237,7 @@ impl DockerProvider {
                     .as_ref()
                     .is_some_and(|killed| killed.survivors == 0 && !killed.is_unsure)
                 {
-                    running.disarm();
+                    running.guard.disarm();
                     running.link.push(&ClientMessage::Detach, running.channel);
                 } else if killed.is_none()
                     && let Some(message) = &mut result.message
@@ -275,25 +274,13 @@ impl DockerProvider {
         options: ExecOptions,
     ) -> Box<dyn ExecSession> {
         let outputs = Outputs::capturing(options.output_cap.bytes());
-        let link = Arc::clone(&sent.running.link);
-        let channel = sent.running.channel;
-        let (sender, receiver) = tokio::sync::oneshot::channel();
-        let (provider, task_outputs, container_id) = (self.clone(), outputs.clone(), container_id.to_owned());
-        let task = tokio::spawn(async move {
-            let result = provider
-                .finish_by_agent(&container_id, sent, options.stdin, &task_outputs)
-                .await;
-            // A session that is gone wants no result.
-            let _gone = sender.send(result).is_err();
+        let guard = sent.running.guard.twin();
+        let (provider, of_task, container_id) = (self.clone(), outputs.clone(), container_id.to_owned());
+        let following = Following::start(id, async move {
+            let finishing = provider.finish_by_agent(&container_id, sent, options.stdin, &of_task);
+            finishing.await
         });
-        Box::new(AgentExec::running(
-            id.clone(),
-            link,
-            channel,
-            outputs,
-            receiver,
-            task.abort_handle(),
-        ))
+        Box::new(AgentExec::running(outputs, following, guard))
     }
 }
 

@@ -11,11 +11,13 @@ use tokio::io::AsyncReadExt;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use crate::provider::Reaper;
 use crate::spec::{ExecResult, Stdin};
 
 use super::super::DockerProvider;
 use super::super::exec::output::{Outputs, Pending, Sink, deliver};
 use super::ending;
+use super::guard::CommandGuard;
 use super::link::{Link, Opened};
 use super::mailbox::{Killed, Mailbox, StartFailed, StreamState, WINDOW_BYTES};
 
@@ -26,7 +28,7 @@ pub(super) const KILL_WAIT: Duration = Duration::from_secs(15);
 /// How long an agent that lives may take to say so when a command has run out of time: its own command may keep the
 /// machine busy with all that it forks. One that does not is waited for as long as a kill may take, unless its sandbox is
 /// paused or gone.
-const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
+pub(super) const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
 
 /// How long the last output of a killed command may take.
 const LAST_OUTPUT: Duration = Duration::from_millis(500);
@@ -42,33 +44,18 @@ pub(super) struct Running {
     pub(super) link: Arc<Link>,
     pub(super) channel: u32,
     mailbox: Arc<Mailbox>,
-    /// Something of it may still run.
-    armed: bool,
+    pub(super) guard: CommandGuard,
 }
 
 impl Running {
-    pub(super) fn new(link: Arc<Link>, opened: Opened) -> Self {
+    pub(super) fn new(link: Arc<Link>, opened: Opened, reaper: &Reaper) -> Self {
+        let guard = CommandGuard::new(&link, opened.channel, &opened.mailbox, reaper);
         Self {
             link,
             channel: opened.channel,
             mailbox: opened.mailbox,
-            armed: true,
+            guard,
         }
-    }
-
-    /// Nothing is left to kill.
-    pub(super) fn disarm(&mut self) {
-        self.armed = false;
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if self.armed {
-            self.link.push(&ClientMessage::Kill(0), self.channel);
-            self.link.push(&ClientMessage::Detach, self.channel);
-        }
-        let _was_open = self.link.forget(self.channel);
     }
 }
 

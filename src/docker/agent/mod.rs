@@ -10,6 +10,7 @@ mod drive;
 mod ending;
 mod files;
 mod greeting;
+mod guard;
 mod inject;
 mod launch;
 mod link;
@@ -22,7 +23,6 @@ mod renewal;
 mod resident;
 mod session;
 mod socket;
-#[cfg_attr(not(test), allow(dead_code, reason = "the sweep will call it"))]
 mod stale;
 mod terminal;
 mod terminal_close;

@@ -50,7 +50,6 @@ pub(super) fn volume() -> String {
 
 /// Says whether a volume is the agent's, of another build than this. The names of the tests' own are left alone, which
 /// have something behind the hash.
-#[cfg_attr(not(test), allow(dead_code, reason = "the sweep will call it"))]
 pub(super) fn is_volume_of_another_build(name: &str) -> bool {
     let Some(hash) = name.strip_prefix(VOLUME) else {
         return false;

@@ -35,6 +35,10 @@ impl DockerProvider {
         spec: &SandboxPtySpec,
         argv: &[String],
     ) -> Result<Option<Arc<dyn PtySession>>> {
+        // The agent can't give a program more than the sandbox has.
+        if self.exec_defaults().privileged {
+            return Ok(None);
+        }
         let connection = match raw.agent.route(self, &raw.container_id).await {
             Route::Agent(connection) => connection,
             Route::Engine => return Ok(None),

@@ -7,6 +7,8 @@ use std::time::Duration;
 use gym_sandbox_agent::protocol::{AttachRequest, ClientMessage};
 use tokio::time::Instant;
 
+use crate::provider::Reaper;
+
 use super::super::DockerProvider;
 use super::resident::{Resident, Route};
 use super::terminal_pump::{ANSWER, Line, NotJoined};
@@ -90,11 +92,11 @@ async fn finish(home: &Home, name: &str, line: Line) {
     let mut line = Some(line);
     for pause in PAUSES {
         if let Some(line) = line.take()
-            && !is_lost(&line).await
+            && !Reaper::aside(is_lost(&line)).await
         {
             return;
         }
-        tokio::time::sleep(pause).await;
+        Reaper::aside(tokio::time::sleep(pause)).await;
         let connection = match home.resident.route(&home.provider, &home.container_id).await {
             Route::Agent(connection) => connection,
             // The sandbox does not run, and the session with it.
@@ -119,7 +121,7 @@ async fn finish(home: &Home, name: &str, line: Line) {
         }
     }
     if let Some(line) = line
-        && !is_lost(&line).await
+        && !Reaper::aside(is_lost(&line)).await
     {
         return;
     }

@@ -13,35 +13,13 @@ use crate::error::{Operation, Result};
 use crate::provider::PtySession;
 use crate::spec::{ExecPath, PtyMode, check_terminal_size};
 
+use super::super::PROVIDER;
 use super::super::pty::core::{Core, Over};
-use super::super::pty::{no_input_end, no_size};
 use super::link::Link;
 use super::mailbox::Mailbox;
+use super::session::signal_number;
 use super::terminal_close::{Closing, Home};
 use super::terminal_pump::{ANSWER, Line};
-
-/// The signals that programs are sent by name; the numbers are those of Linux on x86-64, ARM and RISC-V.
-const SIGNALS: [(&str, u8); 19] = [
-    ("HUP", 1),
-    ("INT", 2),
-    ("QUIT", 3),
-    ("ILL", 4),
-    ("TRAP", 5),
-    ("ABRT", 6),
-    ("BUS", 7),
-    ("FPE", 8),
-    ("KILL", 9),
-    ("USR1", 10),
-    ("SEGV", 11),
-    ("USR2", 12),
-    ("PIPE", 13),
-    ("ALRM", 14),
-    ("TERM", 15),
-    ("CONT", 18),
-    ("STOP", 19),
-    ("TSTP", 20),
-    ("WINCH", 28),
-];
 
 pub(super) struct AgentPty {
     pub(super) core: Arc<Core>,
@@ -176,7 +154,7 @@ impl PtySession for AgentPty {
     async fn close_input(&self) -> Result<()> {
         self.core.check_live()?;
         if self.core.mode == PtyMode::Pty {
-            return Err(no_input_end(&self.core.sandbox_id));
+            return Err(self.core.no_input_end(PROVIDER));
         }
         let closing = async {
             let _turn = self.writing.lock().await;
@@ -189,19 +167,16 @@ impl PtySession for AgentPty {
         check_terminal_size(Operation::Pty, rows, cols)?;
         self.core.check_live()?;
         if self.core.mode == PtyMode::Pipe {
-            return Err(no_size(&self.core.sandbox_id));
+            return Err(self.core.no_size(PROVIDER));
         }
         self.push(&ClientMessage::Resize(rows, cols));
         Ok(())
     }
 
     async fn send_signal(&self, name: &str) -> Result<()> {
-        let name = super::super::exec::signal_name(name, Operation::Pty)?;
-        let number = SIGNALS.iter().find(|(known, _)| *known == name);
+        let number = signal_number(name, Operation::Pty)?;
         self.core.check_live()?;
-        if let Some((_, number)) = number {
-            self.push(&ClientMessage::Signal(*number, SignalTarget::Group));
-        }
+        self.push(&ClientMessage::Signal(number, SignalTarget::Group));
         Ok(())
     }
 

@@ -67,6 +67,9 @@ pub(super) fn start_problem(text: &str) -> StartProblem {
         .map_or(StartProblem::Other, |&(_, problem)| problem)
 }
 
+/// How long an engine that has not answered one call is asked for more.
+const SECOND_LOOK: Duration = Duration::from_secs(5);
+
 /// Says what is wrong with the sandbox after the engine refused or was lost. The state of the container decides; the
 /// text is only handed on.
 pub(super) async fn sandbox_problem(
@@ -74,7 +77,15 @@ pub(super) async fn sandbox_problem(
     container_id: &str,
     failure: &EngineFailure,
 ) -> (SandboxReason, String) {
-    match provider.look(container_id).await {
+    let looking = provider.look(container_id);
+    let looked = match failure {
+        // An engine that hangs is not waited for twice.
+        EngineFailure::Deadline(_) => tokio::time::timeout(SECOND_LOOK, looking)
+            .await
+            .unwrap_or_else(|_| Err(failure.clone())),
+        _ => looking.await,
+    };
+    match looked {
         Ok(Looked::Gone) => (
             SandboxReason::Removed,
             "the sandbox does not exist any more".to_owned(),

@@ -1,7 +1,8 @@
 //! What is killed when a command's future is dropped, and by whom.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::time::Instant;
 
@@ -29,7 +30,8 @@ pub(in crate::docker) struct KillTarget {
 pub(in crate::docker) struct KillGuard {
     provider: DockerProvider,
     target: KillTarget,
-    armed: bool,
+    /// One for all guards of the command.
+    armed: Arc<AtomicBool>,
 }
 
 impl KillGuard {
@@ -45,7 +47,16 @@ impl KillGuard {
         Self {
             provider: provider.clone(),
             target,
-            armed: false,
+            armed: Arc::default(),
+        }
+    }
+
+    /// Another guard of the same command: the first that is dropped while it runs has it killed.
+    pub(super) fn twin(&self) -> Self {
+        Self {
+            provider: self.provider.clone(),
+            target: self.target.clone(),
+            armed: Arc::clone(&self.armed),
         }
     }
 
@@ -61,13 +72,15 @@ impl KillGuard {
     pub(in crate::docker) fn arm(&mut self, exec_id: &str) {
         self.target.exec_id = Some(exec_id.to_owned());
         self.target.armed_at = Some(Instant::now());
-        self.armed = true;
+        self.armed.store(true, Ordering::SeqCst);
     }
 
     /// Has what there is to kill killed in the background. Once this has returned, who waits for the background waits for
     /// that, too.
     pub(in crate::docker) fn fire(&mut self) {
-        if std::mem::take(&mut self.armed) && self.provider.shared.kills.abandoned.add(self.target.clone()) {
+        if self.armed.swap(false, Ordering::SeqCst)
+            && self.provider.shared.kills.abandoned.add(self.target.clone())
+        {
             let mut job = Job {
                 provider: self.provider.clone(),
                 container_id: self.target.container_id.clone(),
@@ -84,7 +97,7 @@ impl KillGuard {
 
     /// Nothing is left to kill.
     pub(in crate::docker) fn disarm(&mut self) {
-        self.armed = false;
+        self.armed.store(false, Ordering::SeqCst);
     }
 }
 

@@ -3,8 +3,10 @@
 
 use std::time::Duration;
 
-use futures::StreamExt;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
+
+use crate::provider::Reaper;
 
 use super::super::DockerProvider;
 use super::super::failure::{QUICK, call};
@@ -113,19 +115,28 @@ pub(in crate::docker) async fn signal_group(
 
 /// Says whether the engine still takes a command for running a while after it was killed.
 pub(super) async fn still_runs(provider: &DockerProvider, target: &KillTarget) -> bool {
-    runs_after(provider, target, NOTICE).await
+    runs_after(provider, target, NOTICE, &Semaphore::new(1)).await
 }
 
-async fn runs_after(provider: &DockerProvider, target: &KillTarget, patience: Duration) -> bool {
+async fn runs_after(
+    provider: &DockerProvider,
+    target: &KillTarget,
+    patience: Duration,
+    looks: &Semaphore,
+) -> bool {
     let deadline = Instant::now() + patience;
     let mut pause = Duration::from_millis(5);
     loop {
-        match tokio::time::timeout_at(deadline, exec_state(provider, target)).await {
+        let look = async {
+            let _turn = looks.acquire().await;
+            exec_state(provider, target).await
+        };
+        match tokio::time::timeout_at(deadline, look).await {
             Ok(ExecState::Running) => {}
             Ok(_) => return false,
             Err(_) => return true,
         }
-        tokio::time::sleep(pause).await;
+        Reaper::aside(tokio::time::sleep(pause)).await;
         pause = (pause * 2).min(Duration::from_millis(200));
     }
 }
@@ -141,19 +152,20 @@ pub(super) async fn kill_abandoned(provider: &DockerProvider, targets: Vec<KillT
         kill_batch::kill(provider, &place, &target.marker, None).await
     });
     let runs = futures::future::join_all(killing).await;
-    futures::stream::iter(targets.iter().zip(runs))
-        .for_each_concurrent(LOOKS, |(target, run)| async move {
-            let is_killed =
-                run.is_some_and(|run| run.hidden == 0 && run.report.survivors == 0 && run.report.killed > 0);
-            if !is_killed || runs_after(provider, target, LATE_NOTICE).await {
-                pursue(provider, target).await;
-            }
-        })
-        .await;
+    // Those of a paused sandbox all wait for its resume at once.
+    let looks = &Semaphore::new(LOOKS);
+    let seeing_to_it = targets.iter().zip(runs).map(|(target, run)| async move {
+        let is_killed =
+            run.is_some_and(|run| run.hidden == 0 && run.report.survivors == 0 && run.report.killed > 0);
+        if !is_killed || runs_after(provider, target, LATE_NOTICE, looks).await {
+            pursue(provider, target, looks).await;
+        }
+    });
+    futures::future::join_all(seeing_to_it).await;
 }
 
 /// Kills a command whose future was dropped, perhaps before the engine had started it.
-async fn pursue(provider: &DockerProvider, target: &KillTarget) {
+async fn pursue(provider: &DockerProvider, target: &KillTarget, looks: &Semaphore) {
     if target.shell.is_none() {
         // Nothing inside can kill it, and nobody waits for its end.
         return;
@@ -162,8 +174,10 @@ async fn pursue(provider: &DockerProvider, target: &KillTarget) {
     let mut pause = Duration::from_millis(50);
     let mut never_started = 0;
     loop {
+        let turn = looks.acquire().await;
         let report = kill_tree(provider, target).await;
         let state = exec_state(provider, target).await;
+        drop(turn);
         match (state, report) {
             (ExecState::Ended, Some(report)) if report.survivors == 0 => return,
             // Without a way to kill, an ended command is all that can be waited for.
@@ -183,7 +197,7 @@ async fn pursue(provider: &DockerProvider, target: &KillTarget) {
             );
             return;
         }
-        tokio::time::sleep(pause).await;
+        Reaper::aside(tokio::time::sleep(pause)).await;
         pause = (pause * 2).min(Duration::from_secs(2));
     }
 }

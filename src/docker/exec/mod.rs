@@ -14,11 +14,10 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use bollard::models::ExecConfig;
-use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::error::{Error, ErrorKind, Operation, Result, SandboxReason};
-use crate::provider::ExecSession;
+use crate::provider::{ExecSession, Following};
 use crate::spec::{Command, ExecOptions, ExecPath, ExecResult, ExecTimeout, SandboxId, StartProblem, Stdin};
 
 use super::agent::{self, Started as ByAgent};
@@ -30,7 +29,7 @@ use super::{DockerProvider, DockerRaw};
 use drive::End;
 use kill::KillReport;
 use output::Outputs;
-use session::{DockerExec, Outcome};
+use session::DockerExec;
 use start::Running;
 
 pub(super) use crate::provider::signal_name;
@@ -122,18 +121,11 @@ impl DockerProvider {
         }
         let mut guard = KillGuard::new(self, raw, options.user.as_ref());
         let outputs = Outputs::of_session(options.output_cap.bytes());
-        let mut session = DockerExec {
-            provider: self.clone(),
-            sandbox_id: id.clone(),
-            target: guard.target().clone(),
-            outputs: outputs.clone(),
-            outcome: Outcome::Failed,
-            task: None,
-            killed: None,
+        let ended = |target: &KillTarget, outputs: Outputs, result: ExecResult| {
+            DockerExec::ended(self, id, target, outputs, result)
         };
         let Some(argv) = argv(&options.command, raw.shell.as_deref()) else {
-            session.end(no_shell());
-            return Ok(Box::new(session));
+            return Ok(ended(guard.target(), outputs, no_shell()));
         };
         let timeout = self.exec_timeout(options.timeout);
         // A spawned command may live as long as its sandbox: it holds a slot only while it is started (contract X11).
@@ -145,24 +137,25 @@ impl DockerProvider {
         let config = start::exec_config(&options, argv, guard.marker());
         let started = self.start_bounded(raw, config, &mut guard, &limits).await;
         drop(slot);
-        match started {
-            Started::Ended(result) => session.end(result),
-            Started::Running(running) => {
-                session.target = guard.target().clone();
-                let (sender, receiver) = oneshot::channel();
-                let provider = self.clone();
-                let task = tokio::spawn(async move {
-                    let result = provider
-                        .finish_command(guard, running, options.stdin, &outputs, limits)
-                        .await;
-                    // A session that is gone wants no result.
-                    let _gone = sender.send(result).is_err();
-                });
-                session.task = Some(task.abort_handle());
-                session.outcome = Outcome::Running(receiver);
-            }
-        }
-        Ok(Box::new(session))
+        let running = match started {
+            Started::Ended(result) => return Ok(ended(guard.target(), outputs, result)),
+            Started::Running(running) => running,
+        };
+        let (target, twin) = (guard.target().clone(), guard.twin());
+        let (provider, of_task) = (self.clone(), outputs.clone());
+        let work = async move {
+            let finishing = provider.finish_command(guard, running, options.stdin, &of_task, limits);
+            finishing.await
+        };
+        Ok(Box::new(DockerExec {
+            provider: self.clone(),
+            sandbox_id: id.clone(),
+            target,
+            outputs,
+            following: Following::start(id, work),
+            _guard: Some(twin),
+            killed: None,
+        }))
     }
 
     pub(super) fn exec_timeout(&self, timeout: ExecTimeout) -> Option<Duration> {
@@ -394,3 +387,6 @@ pub(super) async fn kill_tree(provider: &DockerProvider, target: &KillTarget) ->
 
 /// What an exec error says when the engine is gone.
 const UNREACHABLE: SandboxReason = SandboxReason::DaemonUnreachable;
+
+#[cfg(test)]
+mod frames_tests;

@@ -5,15 +5,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::io::AsyncRead;
-use tokio::sync::oneshot;
-use tokio::task::AbortHandle;
 
-use crate::error::{Error, ErrorKind, Operation, Result};
-use crate::provider::{ExecSession, SandboxHandle, SpawnProvider, signal_name};
+use crate::error::{Error, Operation, Result};
+use crate::provider::{ExecSession, Following, READERS, SandboxHandle, SpawnProvider, signal_name};
 use crate::spec::{ExecOptions, ExecPath, ExecReason, ExecResult, SandboxId, StartProblem};
 
 use super::super::{DockerProvider, DockerRaw, PROVIDER};
-use super::guard::KillTarget;
+use super::guard::{KillGuard, KillTarget};
 use super::kill::{self, KillReport};
 use super::output::Outputs;
 
@@ -22,9 +20,6 @@ const AFTER_KILL: Duration = Duration::from_secs(15);
 
 /// The exit code of a command that was ended by signal 9.
 const KILLED: i32 = 137;
-
-/// How long the readers of a killed command's streams have to take what it printed.
-const READERS: Duration = Duration::from_secs(2);
 
 #[async_trait]
 impl SpawnProvider for DockerProvider {
@@ -40,71 +35,45 @@ pub(super) struct DockerExec {
     pub(super) sandbox_id: SandboxId,
     pub(super) target: KillTarget,
     pub(super) outputs: Outputs,
-    pub(super) outcome: Outcome,
-    /// The task ends with the session; what it then leaves running is killed by its guard.
-    pub(super) task: Option<AbortHandle>,
+    pub(super) following: Following,
+    /// That of the task again, which is dropped some time after the session: `aclose` waits for what this one has killed.
+    pub(super) _guard: Option<KillGuard>,
     pub(super) killed: Option<KillReport>,
 }
 
-/// What came of the command, as far as it is known.
-pub(super) enum Outcome {
-    Running(oneshot::Receiver<Result<ExecResult>>),
-    Ended(Box<ExecResult>),
-    /// The error was handed out already.
-    Failed,
-}
-
 impl DockerExec {
-    /// The command was not started: its streams are at their end, for readers who take them.
-    pub(super) fn end(&mut self, result: ExecResult) {
-        let _nothing = self.outputs.finish();
-        self.outcome = Outcome::Ended(Box::new(result));
+    /// A command that was not started: its streams are at their end, for readers who take them.
+    pub(super) fn ended(
+        provider: &DockerProvider,
+        sandbox_id: &SandboxId,
+        target: &KillTarget,
+        outputs: Outputs,
+        result: ExecResult,
+    ) -> Box<dyn ExecSession> {
+        let _nothing = outputs.finish();
+        Box::new(Self {
+            provider: provider.clone(),
+            sandbox_id: sandbox_id.clone(),
+            target: target.clone(),
+            outputs,
+            following: Following::ended(sandbox_id, result),
+            _guard: None,
+            killed: None,
+        })
     }
 
-    async fn result(&mut self) -> Result<ExecResult> {
-        let result = match &mut self.outcome {
-            Outcome::Ended(result) => return Ok((**result).clone()),
-            Outcome::Failed => Err(self.lost("the command failed before")),
-            Outcome::Running(receiver) => match receiver.await {
-                Ok(result) => result,
-                Err(_) => Err(self.lost("the task that reads the command has ended")),
-            },
-        };
-        match result {
-            Ok(mut result) => {
-                if let Some(report) = self.killed {
-                    if report.killed > 0 && was_hit_while_starting(&result) {
-                        let duration = result.duration;
-                        result = ExecResult::new(KILLED, ExecPath::Engine);
-                        result.duration = duration;
-                    }
-                    result.killed = Some(report.killed);
-                    result.survivors = Some(report.survivors);
-                }
-                self.outcome = Outcome::Ended(Box::new(result.clone()));
-                Ok(result)
+    /// Adds what a kill has done to the result of the command.
+    fn reported(&self, mut result: ExecResult) -> ExecResult {
+        if let Some(report) = self.killed {
+            if report.killed > 0 && was_hit_while_starting(&result) {
+                let duration = result.duration;
+                result = ExecResult::new(KILLED, ExecPath::Engine);
+                result.duration = duration;
             }
-            Err(error) => {
-                self.outcome = Outcome::Failed;
-                Err(error.with_sandbox(&self.sandbox_id))
-            }
+            result.killed = Some(report.killed);
+            result.survivors = Some(report.survivors);
         }
-    }
-
-    fn lost(&self, why: &'static str) -> Error {
-        Error::new(ErrorKind::Internal, Operation::Spawn, why).with_sandbox(&self.sandbox_id)
-    }
-
-    /// Takes note of a result that is there, without waiting.
-    fn has_ended(&mut self) -> bool {
-        if let Outcome::Running(receiver) = &mut self.outcome {
-            match receiver.try_recv() {
-                Ok(Ok(result)) => self.outcome = Outcome::Ended(Box::new(result)),
-                Ok(Err(_)) | Err(oneshot::error::TryRecvError::Closed) => self.outcome = Outcome::Failed,
-                Err(oneshot::error::TryRecvError::Empty) => return false,
-            }
-        }
-        true
+        result
     }
 
     fn no_shell(&self, what: &str) -> Error {
@@ -130,29 +99,23 @@ impl ExecSession for DockerExec {
 
     async fn signal(&mut self, name: &str) -> Result<()> {
         let signal = signal_name(name, Operation::Spawn)?;
-        let ended = || {
-            Error::new(
-                ErrorKind::NotFound,
-                Operation::Spawn,
-                "the command has ended, there is nothing to signal",
-            )
-        };
-        if self.has_ended() {
-            return Err(ended().with_sandbox(&self.sandbox_id));
+        if self.following.has_ended() {
+            return Err(self.following.nothing_to_signal());
         }
         match kill::signal_tree(&self.provider, &self.target, signal).await {
             Some(report) if report.killed > 0 => Ok(()),
-            Some(_) => Err(ended().with_sandbox(&self.sandbox_id)),
+            Some(_) => Err(self.following.nothing_to_signal()),
             None => Err(self.no_shell("signals")),
         }
     }
 
     async fn wait(&mut self) -> Result<ExecResult> {
-        self.result().await
+        let result = self.following.result().await?;
+        Ok(self.reported(result))
     }
 
     async fn kill(&mut self) -> Result<ExecResult> {
-        if !self.has_ended() {
+        if !self.following.has_ended() {
             let killing = kill::kill_tree(&self.provider, &self.target);
             tokio::pin!(killing);
             let report = if let Ok(report) = tokio::time::timeout(READERS, &mut killing).await {
@@ -167,28 +130,9 @@ impl ExecSession for DockerExec {
                 None => return Err(self.no_shell("killing a command")),
             }
         }
-        if let Ok(result) = tokio::time::timeout(READERS, self.result()).await {
-            return result;
-        }
-        // The caller may hold the reader of a stream and wait for the end here: the rest of the output is dropped.
-        self.outputs.hurry.cancel();
-        match tokio::time::timeout(AFTER_KILL, self.result()).await {
-            Ok(result) => result,
-            Err(_) => Err(Error::new(
-                ErrorKind::Timeout,
-                Operation::Spawn,
-                format!("a killed command did not end in {AFTER_KILL:?}"),
-            )
-            .with_sandbox(&self.sandbox_id)),
-        }
-    }
-}
-
-impl Drop for DockerExec {
-    fn drop(&mut self) {
-        if let Some(task) = &self.task {
-            task.abort();
-        }
+        let hurry = &self.outputs.hurry;
+        let result = self.following.after_kill(READERS, hurry, AFTER_KILL).await?;
+        Ok(self.reported(result))
     }
 }
 

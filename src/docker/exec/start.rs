@@ -1,5 +1,6 @@
 //! Creating and starting one exec of the engine.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::Pin;
 
@@ -11,7 +12,7 @@ use futures::Stream;
 use tokio::io::AsyncWrite;
 
 use crate::error::{Error, ErrorKind, Operation, Result};
-use crate::spec::{ExecOptions, StartProblem, Stdin};
+use crate::spec::{ExecOptions, SandboxPtySpec, StartProblem, Stdin, User};
 
 use super::super::DockerProvider;
 use super::super::connect::EngineTime;
@@ -169,13 +170,33 @@ pub(in crate::docker) async fn start(
 impl DockerProvider {
     /// Lays a command over what the configuration says of all of them.
     pub(super) fn with_exec_defaults(&self, mut options: ExecOptions) -> ExecOptions {
+        self.lay_under(&mut options.env, &mut options.user, &mut options.cwd);
+        options
+    }
+
+    /// The same for the program of a session.
+    pub(in crate::docker) fn with_pty_defaults(&self, spec: &SandboxPtySpec) -> SandboxPtySpec {
+        let mut spec = spec.clone();
+        self.lay_under(&mut spec.env, &mut spec.user, &mut spec.cwd);
+        spec
+    }
+
+    fn lay_under(
+        &self,
+        env: &mut BTreeMap<String, String>,
+        user: &mut Option<User>,
+        cwd: &mut Option<String>,
+    ) {
         let defaults = self.exec_defaults();
         for (name, value) in &defaults.env {
-            options.env.entry(name.clone()).or_insert_with(|| value.clone());
+            env.entry(name.clone()).or_insert_with(|| value.clone());
         }
-        options.user = options.user.or_else(|| defaults.user.as_deref().map(Into::into));
-        options.cwd = options.cwd.or_else(|| defaults.workdir.clone());
-        options
+        if user.is_none() {
+            *user = defaults.user.as_deref().map(Into::into);
+        }
+        if cwd.is_none() {
+            cwd.clone_from(&defaults.workdir);
+        }
     }
 }
 

@@ -5,16 +5,13 @@
 //! whether there are frames, has nothing to guess (engine-facts, notes on B36).
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bollard::container::LogOutput;
 use bollard::exec::ResizeExecOptions;
 use bytes::Bytes;
-use futures::StreamExt;
 use tokio::io::AsyncWriteExt;
-use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
 use crate::error::{Error, ErrorKind, Operation, Result};
@@ -22,17 +19,17 @@ use crate::provider::PtySession;
 use crate::spec::{ExecPath, PtyMode, SandboxId, SandboxPtySpec, check_terminal_size};
 
 use super::super::exec::{
-    ExecCall, ExitLook, Input, KillGuard, Output, Refusal, exit_of, kill_tree, look_for_exit, signal_group,
-    signal_name, start,
+    ExecCall, Input, KillGuard, KillTarget, Refusal, kill_tree, signal_group, signal_name, start,
 };
-use super::super::failure::{QUICK, call};
+use super::super::failure::{EngineFailure, QUICK, call};
 use super::super::lanes::Lane;
 use super::super::{DockerProvider, DockerRaw, PROVIDER};
-use super::core::{Core, Over, Taps};
+use super::core::{Core, Over};
+use super::pump::Pump;
 use super::request;
 
-/// How often the engine is asked whether a program has exited while nobody reads its output.
-const LOOKS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
+/// How long a close waits for the end of the program; then it is done in the background.
+const CLOSE: Duration = Duration::from_secs(20);
 
 pub(super) struct EnginePty {
     core: Arc<Core>,
@@ -49,6 +46,12 @@ struct Running {
     task: AbortHandle,
     /// Resizes go to the engine one after the other, so that the last one asked for is the last one done.
     resizing: tokio::sync::Mutex<()>,
+}
+
+impl Running {
+    fn guard(&self) -> MutexGuard<'_, KillGuard> {
+        self.guard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Starts a session.
@@ -120,79 +123,6 @@ pub(super) async fn create(
     Ok(Arc::new(session))
 }
 
-/// Reads a session's stream to its end, and then asks how the program ended.
-struct Pump {
-    core: Arc<Core>,
-    provider: DockerProvider,
-    guard: Arc<Mutex<KillGuard>>,
-    exec: ExecCall,
-}
-
-impl Pump {
-    async fn run(self, mut output: Output, mut taps: Taps) {
-        let mut broken = None;
-        while let Some(chunk) = output.next().await {
-            let (tap, bytes) = match chunk {
-                Ok(LogOutput::StdOut { message } | LogOutput::Console { message }) => {
-                    (&mut taps.stdout, message)
-                }
-                Ok(LogOutput::StdErr { message }) => (&mut taps.stderr, message),
-                Ok(LogOutput::StdIn { .. }) => continue,
-                Err(error) => {
-                    broken = Some(error.to_string());
-                    break;
-                }
-            };
-            if let Some(sender) = tap {
-                self.put(sender, bytes).await;
-            }
-        }
-        // The engine may still know the code of a program whose stream broke, but not what it had printed.
-        if let Some(why) = broken {
-            self.core.end(Over::Lost(
-                format!("the connection to the engine broke: {why}").into(),
-            ));
-            return;
-        }
-        match exit_of(&self.exec).await {
-            Ok(code) => self.note_exit(code),
-            Err(failure) => {
-                let why = Refusal::Engine(failure)
-                    .into_error(&self.provider, &self.exec.container_id)
-                    .await;
-                self.core.end(Over::Lost(why.to_string().into()));
-            }
-        }
-        drop(taps);
-    }
-
-    /// Hands a chunk to whoever reads. While nobody does, the program's exit is looked for; after the end of the session
-    /// chunks are dropped, so that the engine is not held up.
-    async fn put(&self, sender: &mpsc::Sender<Bytes>, bytes: Bytes) {
-        let sending = sender.send(bytes);
-        tokio::pin!(sending);
-        let mut pause = LOOKS.0;
-        loop {
-            tokio::select! {
-                biased;
-                _sent = &mut sending => return,
-                _over = self.core.until_over() => return,
-                () = tokio::time::sleep(pause), if self.core.exit().is_none() => {
-                    if let ExitLook::Exited(code) = look_for_exit(&self.exec).await {
-                        self.note_exit(code);
-                    }
-                    pause = (pause * 2).min(LOOKS.1);
-                }
-            }
-        }
-    }
-
-    fn note_exit(&self, code: i64) {
-        self.guard.lock().unwrap_or_else(PoisonError::into_inner).disarm();
-        self.core.note_exit(i32::try_from(code).unwrap_or(i32::MAX));
-    }
-}
-
 impl EnginePty {
     fn running(&self) -> Result<&Running> {
         self.core.check_live()?;
@@ -201,13 +131,25 @@ impl EnginePty {
             .ok_or_else(|| self.core.error(&Over::Closed))
     }
 
-    fn target(running: &Running) -> super::super::exec::KillTarget {
-        running
-            .guard
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .target()
-            .clone()
+    fn target(running: &Running) -> KillTarget {
+        running.guard().target().clone()
+    }
+
+    /// Why a program lives on that could not be killed from inside. None where it has ended, or is gone with its sandbox.
+    async fn why_not_killed(&self, target: &KillTarget) -> Option<Error> {
+        let exec = match ExecCall::of(&self.provider, target).await {
+            Ok(exec) => exec,
+            Err(error) => return Some(error),
+        };
+        match call(CLOSE, exec.client.inspect_exec(&exec.exec_id)).await {
+            Ok(inspected) if inspected.running == Some(true) => Some(self.no_shell("closing a session")),
+            Ok(_) | Err(EngineFailure::Refused { .. }) => None,
+            Err(failure) => Some(failure.into_error(
+                Operation::Pty,
+                "whether the program of the session has ended is not known",
+                ErrorKind::Pty,
+            )),
+        }
     }
 
     fn no_shell(&self, what: &str) -> Error {
@@ -272,7 +214,7 @@ impl PtySession for EnginePty {
     async fn close_input(&self) -> Result<()> {
         let running = self.running()?;
         if self.core.mode == PtyMode::Pty {
-            return Err(super::no_input_end(&self.core.sandbox_id));
+            return Err(self.core.no_input_end(PROVIDER));
         }
         let closing = async {
             if let Some(mut input) = running.input.lock().await.take() {
@@ -287,7 +229,7 @@ impl PtySession for EnginePty {
         check_terminal_size(Operation::Pty, rows, cols)?;
         let running = self.running()?;
         if self.core.mode == PtyMode::Pipe {
-            return Err(super::no_size(&self.core.sandbox_id));
+            return Err(self.core.no_size(PROVIDER));
         }
         let resizing = async {
             let _turn = running.resizing.lock().await;
@@ -339,20 +281,24 @@ impl PtySession for EnginePty {
             return Ok(());
         };
         let target = Self::target(running);
-        let report = kill_tree(&self.provider, &target).await;
-        if report.is_some_and(|left| left == 0) {
-            running
-                .guard
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .disarm();
-            return Ok(());
-        }
-        match look_for_exit(&ExecCall::of(&self.provider, &target).await?).await {
-            ExitLook::Running if report.is_none() => Err(self.no_shell("closing a session")),
+        let killing = kill_tree(&self.provider, &target);
+        let outcome = match tokio::time::timeout(CLOSE, killing).await {
+            Ok(Some(0)) => {
+                running.guard().disarm();
+                return Ok(());
+            }
             // What lives on although it was killed is pursued by the guard.
-            _ => Ok(()),
-        }
+            Ok(Some(_)) => return Ok(()),
+            Ok(None) => self.why_not_killed(&target).await,
+            Err(_) => Some(EngineFailure::Deadline(CLOSE).into_error(
+                Operation::Pty,
+                "the program of the session was not ended in time; it is when the engine can",
+                ErrorKind::Timeout,
+            )),
+        };
+        let Some(error) = outcome else { return Ok(()) };
+        running.guard().fire();
+        Err(error.with_sandbox(&self.core.sandbox_id))
     }
 
     async fn detach(&self) -> Result<()> {
@@ -371,11 +317,7 @@ impl Drop for EnginePty {
         self.core.end(Over::Closed);
         if let Some(running) = &self.running {
             // The task is dropped some time after this, and `aclose` may not wait for it.
-            running
-                .guard
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .fire();
+            running.guard().fire();
             running.task.abort();
         }
     }

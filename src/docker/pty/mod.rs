@@ -1,45 +1,20 @@
 //! Terminal sessions in containers: over an exec of the engine everywhere, and over the agent where there is one
 //! (contract 2.14).
 
-pub(super) mod core;
 mod engine;
+mod pump;
 pub(super) mod request;
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 
 use crate::error::{Error, Operation, Result};
+pub(super) use crate::provider::{OpenSessions, pty_core as core};
 use crate::provider::{PtyAttachProvider, PtyProvider, PtySession, SandboxHandle};
-use crate::spec::{PtyAttachOptions, SandboxId, SandboxPtySpec};
+use crate::spec::{PtyAttachOptions, SandboxPtySpec};
 
 use super::{DockerProvider, DockerRaw, PROVIDER};
-
-/// The sessions that this provider has made or joined and that may still be open (contract Z12).
-#[derive(Debug, Default)]
-pub(super) struct OpenSessions(Mutex<Vec<Weak<dyn PtySession>>>);
-
-impl OpenSessions {
-    fn add(&self, session: &Arc<dyn PtySession>) {
-        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        open.retain(|known| known.upgrade().is_some_and(|known| !known.is_closed()));
-        open.push(Arc::downgrade(session));
-    }
-
-    /// Closes those that were made here and leaves those that were joined.
-    pub(super) async fn close_all(&self) {
-        let open = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        let closing = open
-            .iter()
-            .filter_map(Weak::upgrade)
-            .map(|session| async move {
-                if let Err(error) = session.close().await {
-                    tracing::warn!(session = session.session_id(), %error, "a terminal session could not be closed");
-                }
-            });
-        futures::future::join_all(closing).await;
-    }
-}
 
 #[async_trait]
 impl PtyProvider for DockerProvider {
@@ -48,6 +23,7 @@ impl PtyProvider for DockerProvider {
         let id = handle.sandbox_id();
         spec.check(Operation::Pty)
             .map_err(|error| error.with_sandbox(id))?;
+        let spec = &self.with_pty_defaults(spec);
         let Some(argv) = request::argv(spec.command.as_ref(), raw.shell.as_deref()) else {
             return Err(
                 Error::unsupported(Operation::Pty, PROVIDER, "shells in an image that has none")
@@ -79,16 +55,4 @@ impl PtyAttachProvider for DockerProvider {
         self.terminals().add(&session);
         Ok(session)
     }
-}
-
-/// What ending the input of a terminal is answered with.
-pub(super) fn no_input_end(id: &SandboxId) -> Error {
-    Error::unsupported(Operation::Pty, PROVIDER, "ending the input of a terminal")
-        .with_sandbox(id)
-        .with_hint("write the key ^D, byte 4, at the start of a line")
-}
-
-/// What resizing pipes is answered with.
-pub(super) fn no_size(id: &SandboxId) -> Error {
-    Error::unsupported(Operation::Pty, PROVIDER, "a size of pipes").with_sandbox(id)
 }

@@ -1,6 +1,9 @@
 //! A provider in memory that does what a test tells it and remembers every call.
 
 mod connected;
+mod containers;
+mod files;
+mod images;
 mod services;
 mod upkeep;
 
@@ -20,15 +23,8 @@ use crate::provider::{
     SnapshotProvider, SpawnProvider, StatsProvider, SweepProvider,
 };
 use crate::spec::{
-    DownloadOptions, DownloadTarget, FileEntry, FileStat, RemoveMode, TransferProgress, UploadOptions,
-    UploadSource,
-};
-use crate::spec::{
     ExecOptions, ExecPath, ExecResult, SandboxDetail, SandboxEndpoint, SandboxId, SandboxSpec, SandboxStatus,
 };
-
-mod containers;
-mod images;
 
 pub(crate) const NAME: &str = "scripted";
 
@@ -171,6 +167,11 @@ impl Scripted {
         assert!(waited, "the awaited call did not come: {:?}", self.calls());
     }
 
+    /// This provider, where it offers its capabilities.
+    fn offered(&self) -> Option<&Self> {
+        (self.capabilities == Capabilities::All).then_some(self)
+    }
+
     fn note(&self, call: Call) {
         self.calls.send_modify(|calls| calls.push(call));
     }
@@ -253,75 +254,75 @@ impl SandboxProvider for Scripted {
     }
 
     fn as_spawn(&self) -> Option<&dyn SpawnProvider> {
-        (self.capabilities == Capabilities::All).then_some(self as &dyn SpawnProvider)
+        Some(self.offered()?)
     }
 
     fn as_endpoint(&self) -> Option<&dyn EndpointProvider> {
-        (self.capabilities == Capabilities::All).then_some(self as &dyn EndpointProvider)
+        Some(self.offered()?)
     }
 
     fn as_inspect(&self) -> Option<&dyn InspectProvider> {
-        (self.capabilities == Capabilities::All).then_some(self as &dyn InspectProvider)
+        Some(self.offered()?)
     }
 
     fn as_files(&self) -> Option<&dyn FilesProvider> {
-        (self.capabilities == Capabilities::All).then_some(self as &dyn FilesProvider)
+        Some(self.offered()?)
     }
 
     fn as_containers(&self) -> Option<&dyn ContainersProvider> {
-        (self.capabilities == Capabilities::All).then_some(self as &dyn ContainersProvider)
+        Some(self.offered()?)
     }
 
     fn as_images(&self) -> Option<&dyn ImageProvider> {
-        (self.capabilities == Capabilities::All).then_some(self as &dyn ImageProvider)
+        Some(self.offered()?)
     }
 
     fn as_snapshot(&self) -> Option<&dyn SnapshotProvider> {
-        (self.capabilities == Capabilities::All).then_some(self as &dyn SnapshotProvider)
+        Some(self.offered()?)
     }
 
     fn as_pause(&self) -> Option<&dyn PauseProvider> {
-        (self.capabilities == Capabilities::All).then_some(self as &dyn PauseProvider)
+        Some(self.offered()?)
     }
 
     fn as_connectable(&self) -> Option<&dyn ConnectableProvider> {
-        (self.capabilities == Capabilities::All).then_some(self as &dyn ConnectableProvider)
+        Some(self.offered()?)
     }
 
     fn as_list(&self) -> Option<&dyn ListProvider> {
-        (self.capabilities == Capabilities::All).then_some(self as &dyn ListProvider)
+        Some(self.offered()?)
     }
 
     fn as_sweep(&self) -> Option<&dyn SweepProvider> {
-        (self.capabilities == Capabilities::All).then_some(self as &dyn SweepProvider)
+        Some(self.offered()?)
     }
 
     fn as_logs(&self) -> Option<&dyn LogsProvider> {
-        (self.capabilities == Capabilities::All).then_some(self as &dyn LogsProvider)
+        Some(self.offered()?)
     }
 
     fn as_stats(&self) -> Option<&dyn StatsProvider> {
-        (self.capabilities == Capabilities::All).then_some(self as &dyn StatsProvider)
+        Some(self.offered()?)
     }
 
     fn as_network(&self) -> Option<&dyn NetworkProvider> {
-        (self.capabilities == Capabilities::All).then_some(self as &dyn NetworkProvider)
+        Some(self.offered()?)
     }
 
     fn as_services(&self) -> Option<&dyn ServicesProvider> {
-        (self.capabilities == Capabilities::All).then_some(self as &dyn ServicesProvider)
+        Some(self.offered()?)
     }
 
     fn as_port_forwarding(&self) -> Option<&dyn PortForwardingProvider> {
-        (self.capabilities == Capabilities::All).then_some(self as &dyn PortForwardingProvider)
+        Some(self.offered()?)
     }
 
     fn as_runtime_requirements(&self) -> Option<&dyn RuntimeRequirementsProvider> {
-        (self.capabilities == Capabilities::All).then_some(self as &dyn RuntimeRequirementsProvider)
+        Some(self.offered()?)
     }
 
     fn as_shared_storage(&self) -> Option<&dyn SharedStorageProvider> {
-        (self.capabilities == Capabilities::All).then_some(self as &dyn SharedStorageProvider)
+        Some(self.offered()?)
     }
 }
 
@@ -357,64 +358,5 @@ impl InspectProvider for Scripted {
             SandboxStatus::Running,
             ExecPath::Engine,
         ))
-    }
-}
-
-#[async_trait]
-impl FilesProvider for Scripted {
-    async fn upload(
-        &self,
-        _handle: &SandboxHandle,
-        source: UploadSource<'_>,
-        remote: &str,
-        _options: &UploadOptions,
-    ) -> Result<TransferProgress> {
-        let shown = match source {
-            UploadSource::Path(local) => local.display().to_string(),
-            other => format!("{other:?}"),
-        };
-        self.note(Call::Upload(remote.to_owned(), shown));
-        self.step(Operation::Upload).await?;
-        Ok(TransferProgress::default())
-    }
-
-    async fn download(
-        &self,
-        _handle: &SandboxHandle,
-        remote: &str,
-        _target: DownloadTarget<'_>,
-        _options: &DownloadOptions,
-    ) -> Result<TransferProgress> {
-        self.note(Call::Download(remote.to_owned()));
-        self.step(Operation::Download).await?;
-        Ok(TransferProgress::default())
-    }
-
-    async fn stat(&self, _handle: &SandboxHandle, remote: &str) -> Result<Option<FileStat>> {
-        self.note(Call::Files("stat", remote.to_owned()));
-        self.step(Operation::Files).await?;
-        Ok(None)
-    }
-
-    async fn list(&self, _handle: &SandboxHandle, remote: &str) -> Result<Vec<FileEntry>> {
-        self.note(Call::Files("list", remote.to_owned()));
-        self.step(Operation::Files).await?;
-        Ok(Vec::new())
-    }
-
-    async fn remove(&self, _handle: &SandboxHandle, remote: &str, _mode: RemoveMode) -> Result<bool> {
-        self.note(Call::Files("remove", remote.to_owned()));
-        self.step(Operation::Files).await?;
-        Ok(false)
-    }
-
-    async fn make_directory(
-        &self,
-        _handle: &SandboxHandle,
-        remote: &str,
-        _options: &UploadOptions,
-    ) -> Result<()> {
-        self.note(Call::Files("make_directory", remote.to_owned()));
-        self.step(Operation::Files).await
     }
 }

@@ -1,8 +1,8 @@
 //! What a session is to its callers, however its program is reached: two bounded queues of output, an exit that many wait
 //! for, and an end that wakes everybody. Knows no engine and no agent.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, Weak};
 
 use bytes::Bytes;
 use tokio::sync::{Mutex, mpsc, watch};
@@ -10,12 +10,14 @@ use tokio::sync::{Mutex, mpsc, watch};
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::spec::{PtyMode, SandboxId};
 
+use super::PtySession;
+
 /// Chunks of at most 64 KiB that wait for a reader; then the program waits.
 const CHUNKS: usize = 4;
 
 /// Why a session can't be used any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::docker) enum Over {
+pub(crate) enum Over {
     Closed,
     /// Left to live on in the sandbox.
     Left,
@@ -32,10 +34,10 @@ struct Fate {
 
 /// One session.
 #[derive(Debug)]
-pub(in crate::docker) struct Core {
-    pub(in crate::docker) sandbox_id: SandboxId,
-    pub(in crate::docker) session_id: String,
-    pub(in crate::docker) mode: PtyMode,
+pub(crate) struct Core {
+    pub(crate) sandbox_id: SandboxId,
+    pub(crate) session_id: String,
+    pub(crate) mode: PtyMode,
     stdout: Queue,
     stderr: Queue,
     fate: watch::Sender<Fate>,
@@ -50,17 +52,13 @@ struct Queue {
 
 /// Where output is put in. Dropping a sender ends its stream.
 #[derive(Debug)]
-pub(in crate::docker) struct Taps {
-    pub(in crate::docker) stdout: Option<mpsc::Sender<Bytes>>,
-    pub(in crate::docker) stderr: Option<mpsc::Sender<Bytes>>,
+pub(crate) struct Taps {
+    pub(crate) stdout: Option<mpsc::Sender<Bytes>>,
+    pub(crate) stderr: Option<mpsc::Sender<Bytes>>,
 }
 
 impl Core {
-    pub(in crate::docker) fn new(
-        sandbox_id: &SandboxId,
-        session_id: &str,
-        mode: PtyMode,
-    ) -> (Arc<Self>, Taps) {
+    pub(crate) fn new(sandbox_id: &SandboxId, session_id: &str, mode: PtyMode) -> (Arc<Self>, Taps) {
         let (stdout, stdout_queue) = Queue::new();
         let (stderr, stderr_queue) = Queue::new();
         let core = Arc::new(Self {
@@ -79,7 +77,7 @@ impl Core {
     }
 
     /// A session whose program could not be started, with what there is to say of it.
-    pub(in crate::docker) fn ended(
+    pub(crate) fn ended(
         sandbox_id: &SandboxId,
         session_id: &str,
         mode: PtyMode,
@@ -102,21 +100,21 @@ impl Core {
         core
     }
 
-    pub(in crate::docker) fn exit(&self) -> Option<i32> {
+    pub(crate) fn exit(&self) -> Option<i32> {
         self.fate.borrow().exit
     }
 
-    pub(in crate::docker) fn over(&self) -> Option<Over> {
+    pub(crate) fn over(&self) -> Option<Over> {
         self.fate.borrow().over.clone()
     }
 
-    pub(in crate::docker) fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         let fate = self.fate.borrow();
         fate.exit.is_some() || fate.over.is_some()
     }
 
     /// The first code that is told stays.
-    pub(in crate::docker) fn note_exit(&self, code: i32) {
+    pub(crate) fn note_exit(&self, code: i32) {
         self.fate.send_if_modified(|fate| {
             let is_news = fate.exit.is_none();
             fate.exit.get_or_insert(code);
@@ -125,7 +123,7 @@ impl Core {
     }
 
     /// Ends the session for its callers. Says whether it was not over before.
-    pub(in crate::docker) fn end(&self, why: Over) -> bool {
+    pub(crate) fn end(&self, why: Over) -> bool {
         self.fate.send_if_modified(|fate| {
             let is_news = fate.over.is_none();
             fate.over.get_or_insert(why);
@@ -134,7 +132,7 @@ impl Core {
     }
 
     /// Waits until the session is over.
-    pub(in crate::docker) async fn until_over(&self) -> Over {
+    pub(crate) async fn until_over(&self) -> Over {
         let mut fate = self.fate.subscribe();
         // The sender is in here, so that it can't be gone.
         match fate.wait_for(|fate| fate.over.is_some()).await {
@@ -144,7 +142,7 @@ impl Core {
     }
 
     /// Waits until the program has exited or the session is over.
-    pub(in crate::docker) async fn until_done(&self) {
+    pub(crate) async fn until_done(&self) {
         let mut fate = self.fate.subscribe();
         let _gone = fate
             .wait_for(|fate| fate.exit.is_some() || fate.over.is_some())
@@ -152,7 +150,7 @@ impl Core {
             .is_err();
     }
 
-    pub(in crate::docker) async fn wait_exit(&self) -> Result<i32> {
+    pub(crate) async fn wait_exit(&self) -> Result<i32> {
         self.until_done().await;
         let fate = self.fate.borrow().clone();
         match (fate.exit, fate.over) {
@@ -161,11 +159,11 @@ impl Core {
         }
     }
 
-    pub(in crate::docker) async fn read(&self) -> Result<Bytes> {
+    pub(crate) async fn read(&self) -> Result<Bytes> {
         self.read_from(&self.stdout).await
     }
 
-    pub(in crate::docker) async fn read_stderr(&self) -> Result<Bytes> {
+    pub(crate) async fn read_stderr(&self) -> Result<Bytes> {
         if self.mode == PtyMode::Pty {
             return self.wait_exit().await.map(|_| Bytes::new());
         }
@@ -197,7 +195,7 @@ impl Core {
     }
 
     /// Refuses what only a living session can do (contract Z6).
-    pub(in crate::docker) fn check_live(&self) -> Result<()> {
+    pub(crate) fn check_live(&self) -> Result<()> {
         if let Some(over) = self.over() {
             return Err(self.error(&over));
         }
@@ -208,7 +206,7 @@ impl Core {
     }
 
     /// Does something for as long as the session lives.
-    pub(in crate::docker) async fn while_live<T>(&self, future: impl Future<Output = T>) -> Result<T> {
+    pub(crate) async fn while_live<T>(&self, future: impl Future<Output = T>) -> Result<T> {
         self.check_live()?;
         tokio::select! {
             biased;
@@ -220,7 +218,7 @@ impl Core {
         }
     }
 
-    pub(in crate::docker) fn error(&self, over: &Over) -> Error {
+    pub(crate) fn error(&self, over: &Over) -> Error {
         match over {
             Over::Closed => self.pty_error("the session was closed".to_owned()),
             Over::Left => self
@@ -231,8 +229,46 @@ impl Core {
         }
     }
 
-    pub(in crate::docker) fn pty_error(&self, message: String) -> Error {
+    /// What ending the input of a terminal is answered with.
+    pub(crate) fn no_input_end(&self, provider: &str) -> Error {
+        Error::unsupported(Operation::Pty, provider, "ending the input of a terminal")
+            .with_sandbox(&self.sandbox_id)
+            .with_hint("write the key ^D, byte 4, at the start of a line")
+    }
+
+    /// What resizing pipes is answered with.
+    pub(crate) fn no_size(&self, provider: &str) -> Error {
+        Error::unsupported(Operation::Pty, provider, "a size of pipes").with_sandbox(&self.sandbox_id)
+    }
+
+    pub(crate) fn pty_error(&self, message: String) -> Error {
         Error::new(ErrorKind::Pty, Operation::Pty, message).with_sandbox(&self.sandbox_id)
+    }
+}
+
+/// The sessions that this provider has made or joined and that may still be open (contract Z12).
+#[derive(Debug, Default)]
+pub(crate) struct OpenSessions(std::sync::Mutex<Vec<Weak<dyn PtySession>>>);
+
+impl OpenSessions {
+    pub(crate) fn add(&self, session: &Arc<dyn PtySession>) {
+        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|known| known.upgrade().is_some_and(|known| !known.is_closed()));
+        open.push(Arc::downgrade(session));
+    }
+
+    /// Closes those that were made here and leaves those that were joined.
+    pub(crate) async fn close_all(&self) {
+        let open = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let closing = open
+            .iter()
+            .filter_map(Weak::upgrade)
+            .map(|session| async move {
+                if let Err(error) = session.close().await {
+                    tracing::warn!(session = session.session_id(), %error, "a terminal session could not be closed");
+                }
+            });
+        futures::future::join_all(closing).await;
     }
 }
 

@@ -1,0 +1,89 @@
+//! The task that reads the stream of a session over the engine: output to its readers, and the exit.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bollard::container::LogOutput;
+use bytes::Bytes;
+use futures::StreamExt;
+use tokio::sync::mpsc;
+
+use super::super::DockerProvider;
+use super::super::exec::{ExecCall, ExitLook, KillGuard, Output, Refusal, exit_of, look_for_exit};
+use super::core::{Core, Over, Taps};
+
+/// How often the engine is asked whether a program has exited while nobody reads its output.
+const LOOKS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
+
+/// Reads a session's stream to its end, and then asks how the program ended.
+pub(super) struct Pump {
+    pub(super) core: Arc<Core>,
+    pub(super) provider: DockerProvider,
+    pub(super) guard: Arc<Mutex<KillGuard>>,
+    pub(super) exec: ExecCall,
+}
+
+impl Pump {
+    pub(super) async fn run(self, mut output: Output, mut taps: Taps) {
+        let mut broken = None;
+        while let Some(chunk) = output.next().await {
+            let (tap, bytes) = match chunk {
+                Ok(LogOutput::StdOut { message } | LogOutput::Console { message }) => {
+                    (&mut taps.stdout, message)
+                }
+                Ok(LogOutput::StdErr { message }) => (&mut taps.stderr, message),
+                Ok(LogOutput::StdIn { .. }) => continue,
+                Err(error) => {
+                    broken = Some(error.to_string());
+                    break;
+                }
+            };
+            if let Some(sender) = tap {
+                self.put(sender, bytes).await;
+            }
+        }
+        // The engine may still know the code of a program whose stream broke, but not what it had printed.
+        if let Some(why) = broken {
+            self.core.end(Over::Lost(
+                format!("the connection to the engine broke: {why}").into(),
+            ));
+            return;
+        }
+        match exit_of(&self.exec).await {
+            Ok(code) => self.note_exit(code),
+            Err(failure) => {
+                let why = Refusal::Engine(failure)
+                    .into_error(&self.provider, &self.exec.container_id)
+                    .await;
+                self.core.end(Over::Lost(why.to_string().into()));
+            }
+        }
+        drop(taps);
+    }
+
+    /// Hands a chunk to whoever reads. While nobody does, the program's exit is looked for; after the end of the session
+    /// chunks are dropped, so that the engine is not held up.
+    async fn put(&self, sender: &mpsc::Sender<Bytes>, bytes: Bytes) {
+        let sending = sender.send(bytes);
+        tokio::pin!(sending);
+        let mut pause = LOOKS.0;
+        loop {
+            tokio::select! {
+                biased;
+                _sent = &mut sending => return,
+                _over = self.core.until_over() => return,
+                () = tokio::time::sleep(pause), if self.core.exit().is_none() => {
+                    if let ExitLook::Exited(code) = look_for_exit(&self.exec).await {
+                        self.note_exit(code);
+                    }
+                    pause = (pause * 2).min(LOOKS.1);
+                }
+            }
+        }
+    }
+
+    fn note_exit(&self, code: i64) {
+        self.guard.lock().unwrap_or_else(PoisonError::into_inner).disarm();
+        self.core.note_exit(i32::try_from(code).unwrap_or(i32::MAX));
+    }
+}
