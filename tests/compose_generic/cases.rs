@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gym_sandbox::compose::{AsyncSandboxCompose, Source, VolumeSource};
-use gym_sandbox::{Error, ErrorKind, SandboxProvider};
+use gym_sandbox::{Error, ErrorKind, ExecOptions, FileOwner, SandboxProvider};
 
 use crate::plain::Plain;
 
@@ -30,6 +30,7 @@ pub(crate) fn equal(what: &str, seen: &str, wanted: &str) -> Outcome {
     Err(format!("{what} is {seen:?} and not {wanted:?}"))
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it is what errors are mapped with")]
 pub(crate) fn told(error: Error) -> String {
     error.report().to_string()
 }
@@ -74,12 +75,9 @@ async fn started(
 
 /// A start that fails; the text of the error has these parts, and nothing is left.
 async fn fails(project: AsyncSandboxCompose, kind: ErrorKind, parts: &[&str]) -> Outcome {
-    let error = match project.start().await {
-        Err(error) => error,
-        Ok(_) => {
-            project.stop().await.map_err(told)?;
-            return Err("the start did not fail".to_owned());
-        }
+    let Err(error) = project.start().await else {
+        project.stop().await.map_err(told)?;
+        return Err("the start did not fail".to_owned());
     };
     let seen = error.kind();
     let story = told(error);
@@ -269,7 +267,7 @@ services:
     healthcheck: {test: 'wget -qO- http://127.0.0.1:8080/page', interval: 1s, retries: 30}
   side:
     image: BUSYBOX
-    command: [sh, -c, 'wget -T 5 -qO- http://127.0.0.1:8080/page >/tmp/got; exec sleep 600']
+    command: [sh, -c, 'wget -qO- http://127.0.0.1:8080/page >/tmp/got; exec sleep 600']
     network_mode: service:web
     depends_on: {web: {condition: service_healthy}}
     healthcheck: {test: 'test -s /tmp/got', interval: 1s, retries: 10}
@@ -309,10 +307,7 @@ volumes: {data: , seeded: , own: , sets: {external: true}}
 ";
     let project = project(&provider, yaml)
         .with_volume_source("files", VolumeSource::new(files.path()))
-        .with_volume_source(
-            "own",
-            VolumeSource::owned_by(gym_sandbox::FileOwner { uid: 1234, gid: 1234 }),
-        )
+        .with_volume_source("own", VolumeSource::owned_by(FileOwner { uid: 1234, gid: 1234 }))
         .with_shared_folder("sets", "given/set");
     let outcome = started(project, async |project| {
         equal(
@@ -320,24 +315,18 @@ volumes: {data: , seeded: , own: , sets: {external: true}}
             &printed(project, "reader", "cat /other/file").await?,
             "written",
         )?;
-        let refused = project
-            .service("reader")
-            .map_err(told)?
-            .exec_with(gym_sandbox::ExecOptions::new("echo no >/other/no").with_user("0"));
-        holds(
-            "a read-only volume takes nothing",
-            !refused.await.map_err(told)?.is_success(),
-        )?;
+        let reader = project.service("reader").map_err(told)?;
+        let write = ExecOptions::new("echo no >/other/no").with_user("0");
+        let written = reader.exec_with(write).await.map_err(told)?;
+        holds("a read-only volume takes nothing", !written.is_success())?;
         let users = printed(project, "reader", "head -n1 /plain/passwd").await?;
         holds(
             &format!("the image's content is in: {users}"),
             users.starts_with("root:"),
         )?;
-        let owned = project
-            .service("reader")
-            .map_err(told)?
-            .exec_with(gym_sandbox::ExecOptions::new("touch /own/x").with_user("1234"));
-        holds("a volume is its owner's", owned.await.map_err(told)?.is_success())?;
+        let touch = ExecOptions::new("touch /own/x").with_user("1234");
+        let touched = reader.exec_with(touch).await.map_err(told)?;
+        holds("a volume is its owner's", touched.is_success())?;
         equal(
             "the caller's file",
             &printed(project, "writer", "cat /files/file").await?,

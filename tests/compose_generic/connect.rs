@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use gym_sandbox::compose::{AsyncSandboxCompose, ComposeDescriptor, Source};
 use gym_sandbox::testing::MemoryProvider;
-use gym_sandbox::{ConnectOptions, Error, ErrorKind, Operation, SandboxProvider};
+use gym_sandbox::{ConnectOptions, ErrorKind, Operation, SandboxProvider};
 use serde_json::json;
 
 use crate::common::{DockerTest, docker};
@@ -148,6 +148,12 @@ services:
 fn memory() -> Arc<MemoryProvider> {
     let provider = MemoryProvider::new();
     provider.run_endlessly("sleep 600");
+    // No program has ended.
+    provider.answer_with(|seen| {
+        seen.text()
+            .ends_with("/exit")
+            .then(|| MemoryProvider::printed(1, "", ""))
+    });
     provider.answer("sh ", MemoryProvider::printed(0, "", ""));
     provider
 }

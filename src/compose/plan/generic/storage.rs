@@ -86,7 +86,7 @@ pub(super) fn plan(
                 volume.owner = numeric_owner(&service.user);
             }
             let copies = mount.kind == MountType::Volume
-                && !mount.volume.as_ref().is_some_and(|options| options.nocopy)
+                && mount.volume.as_ref().is_none_or(|options| !options.nocopy)
                 && volume.source.is_none();
             if copies
                 && let Ok(options) =
@@ -163,6 +163,14 @@ impl Mounts<'_> {
     }
 
     fn folder(&self, mount: &Mount, path: &YamlPath, refusals: &mut Refusals) -> Option<Folder> {
+        if !matches!(mount.kind, MountType::Bind | MountType::Volume) {
+            let message = format!(
+                "`{}` is not supported here: only `bind` and `volume` are",
+                mount.kind
+            );
+            refusals.unsupported(path.key("type"), message, None);
+            return None;
+        }
         if mount.source.is_empty() {
             refusals.invalid(path.clone(), "a volume without a name is not supported here");
             return None;
@@ -176,12 +184,7 @@ impl Mounts<'_> {
         }
         match mount.kind {
             MountType::Bind => self.bind(mount, path, refusals),
-            MountType::Volume => self.volume(mount, path, refusals),
-            other => {
-                let message = format!("`{other}` is not supported here: only `bind` and `volume` are");
-                refusals.unsupported(path.key("type"), message, None);
-                None
-            }
+            _ => self.volume(mount, path, refusals),
         }
     }
 

@@ -37,9 +37,8 @@ fn with(keys: &str) -> String {
 /// The kind of a refusal, and that it names the key.
 #[track_caller]
 fn refused(text: &str, options: &PlanOptions, path: &str) -> ErrorKind {
-    let refused = match plan_on(&Scripted::new(), text, options) {
-        Ok(_) => panic!("not refused: {text}"),
-        Err(refused) => refused,
+    let Err(refused) = plan_on(&Scripted::new(), text, options) else {
+        panic!("not refused: {text}");
     };
     let told = refused.diagnostics.to_string();
     assert!(told.contains(path), "{text}: {told}");
@@ -103,97 +102,101 @@ volumes: {data: }
     );
 }
 
+const CANNOT: &[(&str, &str)] = &[
+    ("privileged: true", "services.a.privileged"),
+    ("devices: ['/dev/null']", "services.a.devices"),
+    ("build: .", "services.a.build"),
+    ("init: true", "services.a.init"),
+    ("hostname: h", "services.a.hostname"),
+    ("platform: linux/amd64", "services.a.platform"),
+    ("pull_policy: always", "services.a.pull_policy"),
+    ("scale: 2", "services.a.scale"),
+    ("restart: always", "services.a.restart"),
+    ("tmpfs: /t", "services.a.tmpfs"),
+    (
+        "deploy: {resources: {limits: {pids: 5}}}",
+        "services.a.deploy.resources.limits.pids",
+    ),
+    (
+        "deploy: {restart_policy: {condition: any}}",
+        "services.a.deploy.restart_policy",
+    ),
+    ("user: 'a:b'", "services.a.user"),
+    ("x-sandbox: {other: 1}", "services.a.x-sandbox.other"),
+    (
+        "depends_on: {b: {condition: service_started, restart: true}}",
+        "depends_on.b.restart",
+    ),
+    (
+        "depends_on: {b: {condition: service_started, required: false}}",
+        "depends_on.b.required",
+    ),
+    ("network_mode: none", "services.a.network_mode"),
+    ("network_mode: host", "services.a.network_mode"),
+    (
+        "network_mode: 'service:b', ports: ['80']",
+        "services.a.network_mode",
+    ),
+    (
+        "networks: {default: {ipv4_address: 10.0.0.9}}",
+        "networks.default.ipv4_address",
+    ),
+    ("ports: ['53/udp']", "services.a.ports.0.protocol"),
+    ("ports: [{target: 80, mode: host}]", "services.a.ports.0.mode"),
+    ("expose: ['53/udp']", "services.a.expose.0"),
+    (
+        "volumes: [{type: tmpfs, target: /t}]",
+        "services.a.volumes.0.type",
+    ),
+    ("volumes: ['./data:/data']", "services.a.volumes.0.source"),
+    (
+        "volumes: [{type: bind, source: ./d, target: /d, bind: {propagation: rslave}}]",
+        "bind.propagation",
+    ),
+];
+
+const CANNOT_AT_THE_TOP: &[(&str, &str)] = &[
+    (
+        "networks: {other: }, services: {a: {image: i, command: c, networks: [other]}}",
+        "networks.other",
+    ),
+    (
+        "networks: {default: {internal: true}}, services: {a: {image: i, command: c}}",
+        "networks.default.internal",
+    ),
+    (
+        "networks: {default: {ipam: {config: [{subnet: 10.1.0.0/24}]}}}, services: {a: {image: i, command: c}}",
+        "networks.default.ipam",
+    ),
+    (
+        "volumes: {dd: {driver: x}}, services: {a: {image: i, command: c, volumes: ['dd:/d']}}",
+        "volumes.dd.driver",
+    ),
+    (
+        "volumes: {dd: {external: true}}, services: {a: {image: i, command: c, volumes: ['dd:/d']}}",
+        "volumes.dd",
+    ),
+    (
+        "volumes: {dd: }, services: {a: {image: i, command: c, volumes: [{type: volume, source: dd, target: /d, volume: {subpath: s}}]}}",
+        "volume.subpath",
+    ),
+    (
+        "configs: {x: {content: y}}, services: {a: {image: i, command: c, configs: [x]}}",
+        "configs.x",
+    ),
+];
+
 #[test]
 fn m4_what_cannot_be_had_here_is_refused_by_its_key_before_anything_is_made() {
     let options = PlanOptions::default();
-    for (keys, path) in [
-        ("privileged: true", "services.a.privileged"),
-        ("devices: ['/dev/null']", "services.a.devices"),
-        ("build: .", "services.a.build"),
-        ("init: true", "services.a.init"),
-        ("hostname: h", "services.a.hostname"),
-        ("platform: linux/amd64", "services.a.platform"),
-        ("pull_policy: always", "services.a.pull_policy"),
-        ("scale: 2", "services.a.scale"),
-        ("restart: always", "services.a.restart"),
-        ("tmpfs: /t", "services.a.tmpfs"),
-        (
-            "deploy: {resources: {limits: {pids: 5}}}",
-            "services.a.deploy.resources.limits.pids",
-        ),
-        (
-            "deploy: {restart_policy: {condition: any}}",
-            "services.a.deploy.restart_policy",
-        ),
-        ("user: 'a:b'", "services.a.user"),
-        ("x-sandbox: {other: 1}", "services.a.x-sandbox.other"),
-        (
-            "depends_on: {b: {condition: service_started, restart: true}}",
-            "depends_on.b.restart",
-        ),
-        (
-            "depends_on: {b: {condition: service_started, required: false}}",
-            "depends_on.b.required",
-        ),
-        ("network_mode: none", "services.a.network_mode"),
-        ("network_mode: host", "services.a.network_mode"),
-        (
-            "network_mode: 'service:b', ports: ['80']",
-            "services.a.network_mode",
-        ),
-        (
-            "networks: {default: {ipv4_address: 10.0.0.9}}",
-            "networks.default.ipv4_address",
-        ),
-        ("ports: ['53/udp']", "services.a.ports.0.protocol"),
-        ("ports: [{target: 80, mode: host}]", "services.a.ports.0.mode"),
-        ("expose: ['53/udp']", "services.a.expose.0"),
-        (
-            "volumes: [{type: tmpfs, target: /t}]",
-            "services.a.volumes.0.type",
-        ),
-        ("volumes: ['./data:/data']", "services.a.volumes.0.source"),
-        (
-            "volumes: [{type: bind, source: ./d, target: /d, bind: {propagation: rslave}}]",
-            "bind.propagation",
-        ),
-    ] {
+    for &(keys, path) in CANNOT {
         assert_eq!(
             refused(&with(keys), &options, path),
             ErrorKind::Unsupported,
             "{keys}"
         );
     }
-    for (sections, path) in [
-        (
-            "networks: {other: }, services: {a: {image: i, command: c, networks: [other]}}",
-            "networks.other",
-        ),
-        (
-            "networks: {default: {internal: true}}, services: {a: {image: i, command: c}}",
-            "networks.default.internal",
-        ),
-        (
-            "networks: {default: {ipam: {config: [{subnet: 10.1.0.0/24}]}}}, services: {a: {image: i, command: c}}",
-            "networks.default.ipam",
-        ),
-        (
-            "volumes: {dd: {driver: x}}, services: {a: {image: i, command: c, volumes: ['dd:/d']}}",
-            "volumes.dd.driver",
-        ),
-        (
-            "volumes: {dd: {external: true}}, services: {a: {image: i, command: c, volumes: ['dd:/d']}}",
-            "volumes.dd",
-        ),
-        (
-            "volumes: {dd: }, services: {a: {image: i, command: c, volumes: [{type: volume, source: dd, target: /d, volume: {subpath: s}}]}}",
-            "volume.subpath",
-        ),
-        (
-            "configs: {x: {content: y}}, services: {a: {image: i, command: c, configs: [x]}}",
-            "configs.x",
-        ),
-    ] {
+    for &(sections, path) in CANNOT_AT_THE_TOP {
         assert_eq!(
             refused(&format!("{{{sections}}}"), &options, path),
             ErrorKind::Unsupported,
@@ -228,66 +231,69 @@ fn m4_what_cannot_be_had_here_is_refused_by_its_key_before_anything_is_made() {
     );
 }
 
+const WRONG: &[(&str, &str)] = &[
+    ("x-sandbox: 5", "services.a.x-sandbox"),
+    ("x-sandbox: {hosts: [b]}", "x-sandbox.hosts"),
+    (
+        "x-sandbox: {resolve_environment: A}",
+        "x-sandbox.resolve_environment",
+    ),
+    (
+        "x-sandbox: {resolve_environment: [5]}",
+        "x-sandbox.resolve_environment",
+    ),
+    (
+        "x-sandbox: {resolve_environment: [MISSING]}",
+        "x-sandbox.resolve_environment",
+    ),
+    (
+        "environment: {URL: 'http://elsewhere'}, x-sandbox: {resolve_environment: [URL]}",
+        "x-sandbox.resolve_environment",
+    ),
+    ("networks: {default: {aliases: [b]}}", "aliases"),
+    ("networks: {default: {aliases: ['a b']}}", "aliases"),
+    (
+        "depends_on: {b: {condition: service_healthy}}",
+        "depends_on.b.condition",
+    ),
+    ("healthcheck: {test: [CMD]}", "healthcheck.test"),
+    ("healthcheck: {test: [CMD-SHELL, a, b]}", "healthcheck.test"),
+    ("healthcheck: {interval: 1s}", "healthcheck.test"),
+    ("healthcheck: {test: t, interval: 0s}", "healthcheck.interval"),
+    ("healthcheck: {test: t, timeout: 0s}", "healthcheck.timeout"),
+    (
+        "healthcheck: {test: t, start_period: 1s, start_interval: 0s}",
+        "healthcheck.start_interval",
+    ),
+    ("healthcheck: {test: t, retries: 0}", "healthcheck.retries"),
+    ("volumes: [/data]", "services.a.volumes.0"),
+];
+
+const WRONG_AT_THE_TOP: &[(&str, &str)] = &[
+    ("services: {a: {image: i}}", "services.a.command"),
+    ("services: {a: {image: i, command: []}}", "services.a.command"),
+    ("services: {-a: {image: i, command: c}}", "services.-a"),
+    (
+        "services: {a: {image: i, command: c, network_mode: 'service:b'}, b: {image: i, command: c}}",
+        "services.a.network_mode",
+    ),
+    (
+        "services: {a: {image: i, command: c, networks: {default: {aliases: [x]}}}, b: {image: i, command: c, networks: {default: {aliases: [x]}}}}",
+        "aliases",
+    ),
+];
+
 #[test]
 fn m4_what_is_wrong_is_an_invalid_argument_that_names_the_key() {
     let options = PlanOptions::default();
-    for (keys, path) in [
-        ("x-sandbox: 5", "services.a.x-sandbox"),
-        ("x-sandbox: {hosts: [b]}", "x-sandbox.hosts"),
-        (
-            "x-sandbox: {resolve_environment: A}",
-            "x-sandbox.resolve_environment",
-        ),
-        (
-            "x-sandbox: {resolve_environment: [5]}",
-            "x-sandbox.resolve_environment",
-        ),
-        (
-            "x-sandbox: {resolve_environment: [MISSING]}",
-            "x-sandbox.resolve_environment",
-        ),
-        (
-            "environment: {URL: 'http://elsewhere'}, x-sandbox: {resolve_environment: [URL]}",
-            "x-sandbox.resolve_environment",
-        ),
-        ("networks: {default: {aliases: [b]}}", "aliases"),
-        ("networks: {default: {aliases: ['a b']}}", "aliases"),
-        (
-            "depends_on: {b: {condition: service_healthy}}",
-            "depends_on.b.condition",
-        ),
-        ("healthcheck: {test: [CMD]}", "healthcheck.test"),
-        ("healthcheck: {test: [CMD-SHELL, a, b]}", "healthcheck.test"),
-        ("healthcheck: {test: [other, a]}", "healthcheck.test"),
-        ("healthcheck: {interval: 1s}", "healthcheck.test"),
-        ("healthcheck: {test: t, interval: 0s}", "healthcheck.interval"),
-        ("healthcheck: {test: t, timeout: 0s}", "healthcheck.timeout"),
-        (
-            "healthcheck: {test: t, start_period: 1s, start_interval: 0s}",
-            "healthcheck.start_interval",
-        ),
-        ("healthcheck: {test: t, retries: 0}", "healthcheck.retries"),
-        ("volumes: [/data]", "services.a.volumes.0"),
-    ] {
+    for &(keys, path) in WRONG {
         assert_eq!(
             refused(&with(keys), &options, path),
             ErrorKind::InvalidArgument,
             "{keys}"
         );
     }
-    for (text, path) in [
-        ("services: {a: {image: i}}", "services.a.command"),
-        ("services: {a: {image: i, command: []}}", "services.a.command"),
-        ("services: {-a: {image: i, command: c}}", "services.-a"),
-        (
-            "services: {a: {image: i, command: c, network_mode: 'service:b'}, b: {image: i, command: c}}",
-            "services.a.network_mode",
-        ),
-        (
-            "services: {a: {image: i, command: c, networks: {default: {aliases: [x]}}}, b: {image: i, command: c, networks: {default: {aliases: [x]}}}}",
-            "aliases",
-        ),
-    ] {
+    for &(text, path) in WRONG_AT_THE_TOP {
         assert_eq!(
             refused(text, &options, path),
             ErrorKind::InvalidArgument,

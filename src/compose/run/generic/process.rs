@@ -14,6 +14,7 @@ use crate::spec::{ExecOptions, ExecResult, ExecTimeout, OutputCap};
 
 use super::super::failure::{MOST_BYTES, in_service, service_failure};
 use super::super::health::pause;
+use super::super::service::SETTLE;
 use super::start::GenericStart;
 use super::{GenericCrew, checked, run_short, script};
 
@@ -22,11 +23,20 @@ const RUN: &str = include_str!("run.sh");
 /// The folder that [`RUN`] writes to, for whatever user.
 const FOLDER: &str = r#"mkdir -p "$1" && chmod 1777 "$1""#;
 
-/// Prints what the program has printed last: `$1` is its folder, `$2` how many bytes.
-const LOG: &str = r#"cat "$1/log.before" "$1/log" 2>/dev/null | tail -c "$2""#;
+/// Prints what the program has printed last: `$1` is its folder, `$2` how many bytes. Of one that has ended all of it is
+/// waited for, shortly.
+const LOG: &str = r#"i=0
+while [ -f "$1/exit" ] && [ ! -f "$1/drained" ] && [ "$i" -lt 20 ]; do
+  i=$((i + 1))
+  sleep 0.05 || sleep 1
+done
+cat "$1/log.before" "$1/log" 2>/dev/null | tail -c "$2""#;
 
 /// The script says only why it cannot run; what the program prints goes to files.
 const SAID: OutputCap = OutputCap::Bytes(16 * 1024);
+
+/// How long the command of a program may last after the program, at most.
+const DRAINED: Duration = Duration::from_secs(10);
 
 /// The longest pause between two looks for a file in a sandbox.
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
@@ -214,6 +224,26 @@ impl GenericStart<'_> {
             seen = wait_for_file(sandbox, &ready) => seen,
             ended = self.ends.of_relay(service) => Err(ended),
         }
+    }
+}
+
+impl GenericStart<'_> {
+    /// Gives a program that ends at once the time to do so, and says whether it has. How it ended is known when its command
+    /// has, a little after the program wrote down its code.
+    pub(super) async fn ended_at_once(&self, service: usize) -> Result<Option<Ended>> {
+        if let Ok(ended) = tokio::time::timeout(SETTLE, self.ends.of(service)).await {
+            return Ok(Some(ended));
+        }
+        let sandbox = self.crew.sandbox(service)?;
+        let exit = format!("{}/exit", self.crew.folder(service));
+        let name = &self.crew.plan.services[service].name;
+        if !has_file(&sandbox, &exit)
+            .await
+            .map_err(|error| in_service(name, error))?
+        {
+            return Ok(None);
+        }
+        Ok(tokio::time::timeout(DRAINED, self.ends.of(service)).await.ok())
     }
 }
 

@@ -28,12 +28,12 @@ fi
 : >"$d/started"
 "$@"
 code=$?
-# What it printed is read before its end is told; children that go on printing are not waited for.
+echo "$code" >"$d/exit.new" && mv "$d/exit.new" "$d/exit"
+# What it printed is read before this ends; children that go on printing are not waited for.
 exec >/dev/null 2>&1
 i=0
 until [ -f "$d/drained" ] || [ "$i" -ge 20 ]; do
   i=$((i + 1))
   sleep 0.05 || sleep 1
 done
-echo "$code" >"$d/exit.new" && mv "$d/exit.new" "$d/exit"
 exit "$code"

@@ -16,7 +16,6 @@ use super::super::board::{Board, Stage};
 use super::super::failure::in_service;
 use super::super::hook::run_hook;
 use super::super::progress::ServiceProgress;
-use super::super::service::SETTLE;
 use super::super::start::StartOptions;
 use super::GenericCrew;
 use super::process::{Ended, Ends};
@@ -148,7 +147,7 @@ impl GenericStart<'_> {
         let is_healthy = match &step.check {
             Some(check) => self.wait_healthy(service, check, addresses).await?,
             None => {
-                self.settle(service).await;
+                self.settle(service).await?;
                 false
             }
         };
@@ -197,17 +196,22 @@ impl GenericStart<'_> {
         Err(self.crew.failed(other, &what).await)
     }
 
-    /// Gives a program that ends at once the time to do so. An end with another code than 0 is seen by all.
-    async fn settle(&self, service: usize) {
+    /// Sees a program that ends at once: with 0 it has done what it should.
+    async fn settle(&self, service: usize) -> Result<()> {
         if self.crew.plan.services[service].is_one_shot {
             // Who waits for its end tells of it.
-            return;
+            return Ok(());
         }
-        if let Ok(ended) = tokio::time::timeout(SETTLE, self.ends.of(service)).await
-            && ended.is_success()
-        {
+        let Some(ended) = self.ended_at_once(service).await? else {
+            return Ok(());
+        };
+        let ended = self.crew.exit_code(service, ended).await;
+        if ended.is_success() {
             self.crew.say_service(service, ServiceProgress::Completed);
+            return Ok(());
         }
+        let what = format!("{} while the project started", ended.told());
+        Err(self.crew.failed(service, &what).await)
     }
 
     /// Waits until a program that must not ends with an error, whoever waits for it or not.
