@@ -218,7 +218,7 @@ impl Subject<'_> {
             .unwrap_or_else(|| SandboxSpec::default().with_ttl(timeout + BEYOND_START))
             .with_image(image)
             .with_entrypoint(Vec::<String>::new());
-        for (name, value) in self.service.environment.iter() {
+        for (name, value) in &self.service.environment {
             if let Some(value) = value {
                 spec = spec.with_env(name, value);
             }

@@ -144,12 +144,11 @@ impl GenericStart<'_> {
                 run_hook(&*crew.provider, &handle, &step.name, "post_start", hook).await?;
             }
         }
-        let is_healthy = match &step.check {
-            Some(check) => self.wait_healthy(service, check, addresses).await?,
-            None => {
-                self.settle(service).await?;
-                false
-            }
+        let is_healthy = if let Some(check) = &step.check {
+            self.wait_healthy(service, check, addresses).await?
+        } else {
+            self.settle(service).await?;
+            false
         };
         let stage = if is_healthy {
             Stage::Healthy
