@@ -138,6 +138,14 @@ const MEMORY: Subject = Subject {
         ("lifecycle::closing_ends_running_commands", NOTHING_RUNS),
         ("inspect::an_ended_main_process_is_described", NO_MAIN_PROCESS),
         ("facade::a_whole_life", NOTHING_RUNS),
+        ("connect::who_connects_uses_the_same_sandbox", NOTHING_RUNS),
+        ("connect::the_id_is_enough", NOTHING_RUNS),
+        ("connect::a_descriptor_holds_no_secret", NOTHING_RUNS),
+        ("network::names_can_be_set_and_set_again", NOTHING_RUNS),
+        (
+            "network::what_can_not_be_named_or_reached_is_refused",
+            NOTHING_RUNS,
+        ),
     ],
     ..LOCAL
 };

@@ -60,8 +60,8 @@ mod units;
 mod yaml;
 
 pub use adapter::{
-    AsyncSandboxCompose, DEFAULT_START_TIMEOUT, ProjectName, ProjectService, compose_down, compose_service,
-    compose_services,
+    AsyncSandboxCompose, ComposeDescriptor, DEFAULT_START_TIMEOUT, ProjectName, ProjectService, compose_down,
+    compose_service, compose_services,
 };
 pub use diagnostic::{Diagnostic, Diagnostics, Severity, render};
 pub use load::{ComposeLoader, Loaded};

@@ -9,7 +9,7 @@ use bollard::models::ContainerInspectResponse;
 use tokio::sync::Mutex;
 
 use crate::error::{Error, ErrorKind, Operation, Result, SandboxReason};
-use crate::provider::{NetworkProvider, SandboxHandle, SandboxProvider};
+use crate::provider::{NetworkProvider, SandboxHandle, SandboxProvider, check_host_name};
 use crate::spec::{ExecOptions, ExecReason, SandboxStatus, StartProblem};
 
 use super::per_container::PerContainer;
@@ -137,28 +137,6 @@ fn kept(file: &str, hosts: &BTreeMap<String, IpAddr>) -> String {
                 .is_some_and(|name| !again.contains(&name.to_ascii_lowercase()))
         })
         .fold(String::new(), |text, line| text + line + "\n")
-}
-
-/// A name as in RFC 1123; underscores are common among services, and resolve.
-fn check_host_name(name: &str) -> Result<()> {
-    let valid = !name.is_empty()
-        && name.len() <= 253
-        && name.split('.').all(|label| {
-            !label.is_empty()
-                && label.len() <= 63
-                && !label.starts_with('-')
-                && !label.ends_with('-')
-                && label
-                    .bytes()
-                    .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
-        });
-    if valid {
-        return Ok(());
-    }
-    Err(Error::invalid(
-        Operation::Network,
-        format!("`{}` is no host name", name.escape_debug()),
-    ))
 }
 
 /// The first usable address: that of the default bridge, else of the networks in the order of their names; IPv4 before

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use async_trait::async_trait;
 
-use crate::error::Result;
+use crate::error::{Error, Operation, Result};
 
 use super::{SandboxHandle, SandboxProvider};
 
@@ -39,4 +39,26 @@ pub trait NetworkProvider: SandboxProvider {
     /// # Cancel safety
     /// Dropping the future may leave all of the names set or none.
     async fn set_hosts(&self, handle: &SandboxHandle, hosts: &BTreeMap<String, IpAddr>) -> Result<()>;
+}
+
+/// Checks a name of a host: as in RFC 1123; underscores are common among services, and resolve.
+pub(crate) fn check_host_name(name: &str) -> Result<()> {
+    let valid = !name.is_empty()
+        && name.len() <= 253
+        && name.split('.').all(|label| {
+            !label.is_empty()
+                && label.len() <= 63
+                && !label.starts_with('-')
+                && !label.ends_with('-')
+                && label
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+        });
+    if valid {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        Operation::Network,
+        format!("`{}` is no host name", name.escape_debug()),
+    ))
 }

@@ -35,6 +35,17 @@ impl ConnectOptions {
         self.owns_provider = true;
         self
     }
+
+    /// Whether the provider is given to what is connected.
+    pub(crate) fn owns_provider(self) -> bool {
+        self.owns_provider
+    }
+
+    /// The same, for one of several that use the provider.
+    pub(crate) fn with_shared_provider(mut self) -> Self {
+        self.owns_provider = false;
+        self
+    }
 }
 
 impl AsyncSandbox {

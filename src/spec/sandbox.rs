@@ -109,6 +109,12 @@ impl SandboxSpec {
         self
     }
 
+    /// Puts another image in the place of the one that it has.
+    pub(crate) fn with_image(mut self, image: impl Into<String>) -> Self {
+        self.image = Some(image.into());
+        self
+    }
+
     /// Leaves the files out: who is made from a snapshot has them.
     pub(crate) fn without_files(mut self) -> Self {
         self.files.clear();

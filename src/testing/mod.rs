@@ -1,10 +1,12 @@
 //! A provider in memory for unit tests of programs that use the crate: no engine, no processes, answers and failures
 //! as the test says. Feature `testing`. Knows the provider traits and the specs; knows no backend.
 
+mod connected;
 mod provider;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -95,6 +97,8 @@ enum Injected {
 struct State {
     sandboxes: BTreeMap<SandboxId, Made>,
     rules: Vec<Rule>,
+    /// Parts of commands that never end.
+    endless: Vec<String>,
     injected: Vec<(Operation, VecDeque<Injected>)>,
     commands: Vec<SeenCommand>,
     count: u64,
@@ -104,6 +108,9 @@ struct State {
 struct Made {
     spec: SandboxSpec,
     files: BTreeMap<String, Bytes>,
+    address: IpAddr,
+    /// The names that it was told.
+    hosts: BTreeMap<String, IpAddr>,
 }
 
 impl MemoryProvider {
@@ -132,9 +139,16 @@ impl MemoryProvider {
         self.state().rules.push(Arc::new(rule));
     }
 
+    /// Lets every command whose [text](SeenCommand::text) holds this one run until it is dropped, as a server does. It
+    /// counts before the rules.
+    pub fn run_endlessly(&self, text: impl Into<String>) {
+        self.state().endless.push(text.into());
+    }
+
     /// Has the next call of an operation fail, before it does anything. Failures of one operation come one after the
     /// other. Operations are [`Create`](Operation::Create), [`Exec`](Operation::Exec), [`Upload`](Operation::Upload),
-    /// [`Download`](Operation::Download), [`Status`](Operation::Status), [`Close`](Operation::Close) and
+    /// [`Download`](Operation::Download), [`Status`](Operation::Status), [`Network`](Operation::Network),
+    /// [`Serialize`](Operation::Serialize), [`Attach`](Operation::Attach), [`Close`](Operation::Close) and
     /// [`Stop`](Operation::Stop), which is closing the provider.
     pub fn fail_next(&self, operation: Operation, error: Error) {
         self.inject(operation, Injected::Failure(error));
@@ -158,6 +172,11 @@ impl MemoryProvider {
     /// The content of a file of a sandbox; none where the sandbox or the file does not exist.
     pub fn file(&self, sandbox_id: &SandboxId, path: &str) -> Option<Bytes> {
         self.state().sandboxes.get(sandbox_id)?.files.get(path).cloned()
+    }
+
+    /// The names of hosts that a sandbox was told, with their addresses; none where it does not exist.
+    pub fn hosts(&self, sandbox_id: &SandboxId) -> Option<BTreeMap<String, IpAddr>> {
+        Some(self.state().sandboxes.get(sandbox_id)?.hosts.clone())
     }
 
     /// Puts a file into a sandbox, as a command of it would. Says whether there is such a sandbox.
@@ -187,6 +206,11 @@ impl MemoryProvider {
     fn state(&self) -> MutexGuard<'_, State> {
         // Every change is one step, so a panic can't have left half of one.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_endless(&self, seen: &SeenCommand) -> bool {
+        let text = seen.text();
+        self.state().endless.iter().any(|part| text.contains(part))
     }
 
     /// What the rules say of a command. They are asked without the lock: they may use the provider.

@@ -6,7 +6,8 @@ use async_trait::async_trait;
 
 use crate::error::{Error, ErrorKind, Operation, PathProblem, Result, SandboxReason};
 use crate::provider::{
-    EndpointProvider, InspectProvider, SandboxHandle, SandboxProvider, check_provider_options,
+    ConnectableProvider, EndpointProvider, InspectProvider, NetworkProvider, SandboxHandle, SandboxProvider,
+    check_provider_options,
 };
 use crate::spec::{
     ExecOptions, ExecPath, ExecResult, SandboxDetail, SandboxEndpoint, SandboxId, SandboxSpec, SandboxStatus,
@@ -15,14 +16,14 @@ use crate::spec::{
 
 use super::{Injected, Made, MemoryProvider, SeenCommand};
 
-const NAME: &str = "memory";
+pub(super) const NAME: &str = "memory";
 
 /// When every sandbox in memory was made: it asks no clock.
 const MADE_AT: &str = "2000-01-01T00:00:00.000Z";
 
 impl MemoryProvider {
     /// Does what was injected for this call, if anything was.
-    async fn injected(&self, operation: Operation) -> Result<()> {
+    pub(super) async fn injected(&self, operation: Operation) -> Result<()> {
         let injected = {
             let mut state = self.state();
             let queue = state.injected.iter_mut().find(|(of, _)| *of == operation);
@@ -35,7 +36,7 @@ impl MemoryProvider {
         }
     }
 
-    fn with_made<T>(
+    pub(super) fn with_made<T>(
         &self,
         handle: &SandboxHandle,
         operation: Operation,
@@ -55,9 +56,9 @@ impl MemoryProvider {
 }
 
 /// Marks the handles that were made here.
-struct InMemory;
+pub(super) struct InMemory;
 
-fn check_handle(handle: &SandboxHandle, operation: Operation) -> Result<()> {
+pub(super) fn check_handle(handle: &SandboxHandle, operation: Operation) -> Result<()> {
     handle.raw_for::<InMemory>(NAME, operation).map(|_| ())
 }
 
@@ -105,6 +106,8 @@ impl SandboxProvider for MemoryProvider {
         let made = Made {
             spec: spec.clone(),
             files: std::collections::BTreeMap::new(),
+            address: super::connected::address_of(state.count),
+            hosts: std::collections::BTreeMap::new(),
         };
         state.sandboxes.insert(id.clone(), made);
         Ok(SandboxHandle::new(id, NAME)
@@ -128,6 +131,9 @@ impl SandboxProvider for MemoryProvider {
                 ));
             }
             state.commands.push(seen.clone());
+        }
+        if self.is_endless(&seen) {
+            std::future::pending::<()>().await;
         }
         Ok(self.answer_to(&seen))
     }
@@ -190,6 +196,14 @@ impl SandboxProvider for MemoryProvider {
     }
 
     fn as_inspect(&self) -> Option<&dyn InspectProvider> {
+        Some(self)
+    }
+
+    fn as_network(&self) -> Option<&dyn NetworkProvider> {
+        Some(self)
+    }
+
+    fn as_connectable(&self) -> Option<&dyn ConnectableProvider> {
         Some(self)
     }
 }

@@ -91,6 +91,14 @@ impl AsyncSandboxCompose {
         self
     }
 
+    /// Mounts a folder of the provider's shared storage as it is: in place of a volume, by its key, or of a bind mount, by
+    /// its source. The folder is relative to the storage, must be there, and is never made, filled or removed. For
+    /// providers without containers; one with containers refuses it.
+    pub fn with_shared_folder(mut self, volume: impl Into<String>, folder: impl Into<String>) -> Self {
+        self.plan.shared_folders.insert(volume.into(), folder.into());
+        self
+    }
+
     /// Sets the image of the containers that fill volumes. Default: that of the service that uses the volume. It needs
     /// no program.
     pub fn with_volume_init_image(mut self, image: impl Into<String>) -> Self {

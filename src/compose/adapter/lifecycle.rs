@@ -1,16 +1,16 @@
 //! Start and stop of a project, and what a cancelled or dropped one leaves to the clean-up thread.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::compose::plan::ProjectLifetime;
-use crate::compose::run::{Crew, DownOptions, StartOptions, remove_in_background};
+use crate::compose::run::{DownOptions, StartOptions};
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::sandbox::AsyncSandbox;
 
 use super::AsyncSandboxCompose;
+use super::work::Work;
 
 /// How long `stop` waits for clean-up that a cancelled call left.
 const BACKGROUND_CLEANUP: Duration = Duration::from_secs(90);
@@ -39,42 +39,35 @@ impl fmt::Debug for State {
 /// A started project.
 #[derive(Debug)]
 pub(super) struct Running {
-    pub(super) crew: Arc<Crew>,
-    /// The containers of each service, in their order.
-    pub(super) sandboxes: BTreeMap<String, Vec<Arc<AsyncSandbox>>>,
+    pub(super) work: Work,
+    /// In the order in which they were made.
+    pub(super) services: Vec<ServiceSandboxes>,
+}
+
+/// A service of a started project.
+#[derive(Debug)]
+pub(super) struct ServiceSandboxes {
+    pub(super) name: String,
+    /// Whether it is marked as the one to work in.
+    pub(super) is_default: bool,
+    /// Its containers, in their order.
+    pub(super) replicas: Vec<Arc<AsyncSandbox>>,
 }
 
 impl Running {
-    async fn new(crew: Arc<Crew>) -> Result<Self> {
-        let mut sandboxes: BTreeMap<String, Vec<Arc<AsyncSandbox>>> = BTreeMap::new();
-        for (index, service) in crew.plan.services.iter().enumerate() {
-            let mut replicas = Vec::new();
-            for id in crew.ids_of_service(index) {
-                // A service that failed, and may, has none perhaps.
-                let Ok(handle) = crew.handle(&id, index).await else {
-                    continue;
-                };
-                let workdir = service
-                    .containers
-                    .first()
-                    .and_then(|container| container.spec.working_dir.clone());
-                replicas.push(Arc::new(AsyncSandbox::of_service(
-                    Arc::clone(&crew.provider),
-                    handle,
-                    workdir,
-                )));
-            }
-            if !replicas.is_empty() {
-                sandboxes.insert(service.name.clone(), replicas);
-            }
-        }
-        Ok(Self { crew, sandboxes })
+    /// Those that have a sandbox.
+    pub(super) fn existing(&self) -> impl Iterator<Item = &ServiceSandboxes> {
+        self.services
+            .iter()
+            .filter(|service| !service.replicas.is_empty())
     }
 
     /// The sandboxes' own drop has nothing to remove any more.
     fn release(&self) {
-        for sandbox in self.sandboxes.values().flatten() {
-            sandbox.release_service();
+        if self.work.owns_sandboxes() {
+            for sandbox in self.services.iter().flat_map(|service| &service.replicas) {
+                sandbox.release_service();
+            }
         }
     }
 }
@@ -115,32 +108,29 @@ impl AsyncSandboxCompose {
         }
         let mut guard = StartGuard {
             project: self,
-            crew: None,
+            work: None,
         };
-        let plan = self.load_and_plan().await?;
-        let crew = Arc::new(Crew::new(Arc::clone(&self.provider), plan, self.progress.clone()));
-        guard.crew = Some(Arc::clone(&crew));
+        let prepared = self.prepare().await?;
+        let work = Work::new(Arc::clone(&self.provider), prepared, self.progress.clone());
+        guard.work = Some(work.clone());
         let options = StartOptions {
             timeout: self.timeout,
             poll_interval: self.poll_interval,
         };
-        let started = match Box::pin(crew.start(&options)).await {
-            Ok(()) => Running::new(Arc::clone(&crew)).await,
-            Err(error) => Err(error),
-        };
-        match started {
-            Ok(running) => {
-                guard.crew = None;
-                *self.state() = State::Started(Arc::new(running));
+        match work.start(&options).await {
+            Ok(()) => {
+                let services = work.sandboxes().await;
+                guard.work = None;
+                *self.state() = State::Started(Arc::new(Running { work, services }));
                 Ok(self)
             }
-            Err(error) => Err(Box::pin(self.abandon(&crew, error)).await),
+            Err(error) => Err(Box::pin(self.abandon(&work, error)).await),
         }
     }
 
     /// Removes what a failed start has made. What stays is the guard's.
-    async fn abandon(&self, crew: &Crew, mut error: Error) -> Error {
-        if let Err(cleanup) = crew.take_down(&DownOptions::default()).await {
+    async fn abandon(&self, work: &Work, mut error: Error) -> Error {
+        if let Err(cleanup) = work.take_down(&DownOptions::default()).await {
             error = error.with_cleanup_error(cleanup);
         }
         *self.state() = State::Stopped;
@@ -187,14 +177,14 @@ impl AsyncSandboxCompose {
             }
         };
         let removed = match &running {
-            Some(running) => Box::pin(running.crew.take_down(options)).await,
+            Some(running) => running.work.take_down(options).await,
             None => Ok(()),
         };
         if removed.is_ok() {
             if let Some(running) = &running {
                 running.release();
                 // Volumes that were to be kept are nobody's any more.
-                running.crew.made.take();
+                running.work.forget();
             }
             *self.state() = State::Stopped;
         }
@@ -205,25 +195,12 @@ impl AsyncSandboxCompose {
         }
     }
 
-    async fn close_provider(&self) -> Result<()> {
+    pub(super) async fn close_provider(&self) -> Result<()> {
         self.reaper.wait_idle(BACKGROUND_CLEANUP).await?;
         if self.is_owned {
             self.provider.aclose().await?;
         }
         Ok(())
-    }
-
-    /// Hands everything that was made to the clean-up thread.
-    fn remove_later(&self, crew: &Crew) {
-        let objects = crew.made.take();
-        if objects.is_empty() {
-            return;
-        }
-        let provider = Arc::clone(&self.provider);
-        self.reaper.submit(
-            "remove a dropped project",
-            remove_in_background(provider, objects),
-        );
     }
 }
 
@@ -233,7 +210,7 @@ impl Drop for AsyncSandboxCompose {
         if let State::Started(running) | State::Stopping(running) = state {
             running.release();
             if self.lifetime == ProjectLifetime::Process {
-                self.remove_later(&running.crew);
+                running.work.remove_later(&self.provider, &self.reaper);
             }
         }
     }
@@ -242,17 +219,17 @@ impl Drop for AsyncSandboxCompose {
 /// Puts the state right when `start` ends in any way but success, also by being dropped.
 struct StartGuard<'a> {
     project: &'a AsyncSandboxCompose,
-    crew: Option<Arc<Crew>>,
+    work: Option<Work>,
 }
 
 impl Drop for StartGuard<'_> {
     fn drop(&mut self) {
         let mut state = self.project.state();
-        match self.crew.take() {
-            Some(crew) => {
+        match self.work.take() {
+            Some(work) => {
                 *state = State::Stopped;
                 drop(state);
-                self.project.remove_later(&crew);
+                work.remove_later(&self.project.provider, &self.project.reaper);
             }
             // Nothing was made: it may be tried again with other options.
             None if matches!(*state, State::Starting) => *state = State::New,

@@ -4,9 +4,11 @@
 mod attach;
 mod binds;
 mod build;
+mod connect;
 mod lifecycle;
 mod options;
 mod scope;
+mod work;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,9 +26,11 @@ use super::run::ProgressCallback;
 use super::{ComposeLoader, Diagnostics, Source};
 
 pub use attach::{ProjectService, compose_down, compose_service, compose_services};
+pub use connect::ComposeDescriptor;
 pub use options::ProjectName;
 
 use lifecycle::State;
+use work::Prepared;
 
 /// How long a start may take by default, images included (contract 1.4).
 pub const DEFAULT_START_TIMEOUT: Duration = Duration::from_secs(1200);
@@ -153,13 +157,14 @@ impl AsyncSandboxCompose {
         self.chosen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What a start would make, in order. Asks no engine; reads the project's files.
+    /// What a start would make, in order. Asks no engine; reads the project's files. On a provider without containers it
+    /// is checked, too, that the project can be had of sandboxes; the plan is that of a provider with containers.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] with all mistakes of the files as its cause; [`ErrorKind::Unsupported`] with
     /// everything that cannot be done or is not allowed.
     pub async fn plan(&self) -> Result<Plan> {
-        self.load_and_plan().await
+        Ok(self.prepare().await?.plan)
     }
 
     /// The services, by their names, while the project is started: of each its first container. A service that is
@@ -167,9 +172,8 @@ impl AsyncSandboxCompose {
     pub fn services(&self) -> BTreeMap<String, Arc<AsyncSandbox>> {
         match &*self.state() {
             State::Started(running) => running
-                .sandboxes
-                .iter()
-                .filter_map(|(name, replicas)| Some((name.clone(), Arc::clone(replicas.first()?))))
+                .existing()
+                .filter_map(|service| Some((service.name.clone(), Arc::clone(service.replicas.first()?))))
                 .collect(),
             _ => BTreeMap::new(),
         }
@@ -189,12 +193,12 @@ impl AsyncSandboxCompose {
     /// As [`service`](Self::service).
     pub fn replica(&self, name: &str, number: usize) -> Result<Arc<AsyncSandbox>> {
         let running = self.running(Operation::Exec)?;
-        let replicas = running.sandboxes.get(name);
-        let found = replicas.and_then(|replicas| replicas.get(number.checked_sub(1)?));
+        let service = running.existing().find(|service| service.name == name);
+        let found = service.and_then(|service| service.replicas.get(number.checked_sub(1)?));
         found.cloned().ok_or_else(|| {
-            let names: Vec<&str> = running.sandboxes.keys().map(String::as_str).collect();
-            let message = match replicas {
-                Some(replicas) => format!("service `{name}` has {} containers", replicas.len()),
+            let names: Vec<&str> = running.existing().map(|service| service.name.as_str()).collect();
+            let message = match service {
+                Some(service) => format!("service `{name}` has {} containers", service.replicas.len()),
                 None => format!("there is no service `{name}`; there are {}", names.join(", ")),
             };
             Error::new(ErrorKind::NotFound, Operation::Exec, message)
@@ -207,7 +211,7 @@ impl AsyncSandboxCompose {
     /// As [`service`](Self::service); [`ErrorKind::NotFound`] when none of several is marked.
     pub fn default_service(&self) -> Result<Arc<AsyncSandbox>> {
         let running = self.running(Operation::Exec)?;
-        let services = &running.crew.plan.services;
+        let services = &running.services;
         let rank = |name: &str, is_marked: bool| match name {
             _ if is_marked => 0,
             "default" => 1,
@@ -230,24 +234,28 @@ impl AsyncSandboxCompose {
         }
     }
 
-    async fn load_and_plan(&self) -> Result<Plan> {
+    async fn prepare(&self) -> Result<Prepared> {
         let (load, options) = self.prepared();
+        let (provider, timeout) = (Arc::clone(&self.provider), self.timeout);
         // Reading files blocks.
         let planned = tokio::task::spawn_blocking(move || {
             let loaded = ComposeLoader::new(load).load().map_err(unreadable)?;
-            let plan = Plan::new(&loaded.project, &options).map_err(refused)?;
-            binds::check(&plan, &loaded.project.directory, &options.policy)?;
+            let prepared = Prepared::new(&loaded.project, &options, &*provider, timeout)?;
+            let plan = &prepared.plan;
+            if prepared.generic.is_none() {
+                binds::check(plan, &loaded.project.directory, &options.policy)?;
+            }
             for warning in loaded.warnings.iter().chain(plan.warnings.iter()) {
                 tracing::warn!(project = plan.project, "{warning}");
             }
-            Ok(plan)
+            Ok(prepared)
         });
-        let plan = planned.await.map_err(|error| {
+        let prepared = planned.await.map_err(|error| {
             Error::new(ErrorKind::Internal, Operation::Compose, "reading did not end").with_source(error)
         })??;
         let mut chosen = self.chosen.lock().unwrap_or_else(PoisonError::into_inner);
-        *chosen = Some(plan.project.clone());
-        Ok(plan)
+        *chosen = Some(prepared.plan.project.clone());
+        Ok(prepared)
     }
 
     /// The options of the loader and the plan, with a name.
@@ -296,13 +304,12 @@ fn unreadable(diagnostics: Diagnostics) -> Error {
     Error::invalid(Operation::Compose, "the Compose files cannot be used").with_source(diagnostics)
 }
 
-fn refused(diagnostics: Diagnostics) -> Error {
-    Error::new(
-        ErrorKind::Unsupported,
-        Operation::Compose,
-        "the project asks for what cannot be done here, or is not allowed",
-    )
-    .with_source(diagnostics)
+fn refused(kind: ErrorKind, diagnostics: Diagnostics) -> Error {
+    let message = match kind {
+        ErrorKind::InvalidArgument => "the Compose files cannot be used",
+        _ => "the project asks for what cannot be done here, or is not allowed",
+    };
+    Error::new(kind, Operation::Compose, message).with_source(diagnostics)
 }
 
 impl fmt::Debug for AsyncSandboxCompose {

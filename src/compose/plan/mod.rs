@@ -10,8 +10,10 @@
 //! | labels and names | `labels.rs` |
 //! | what is refused, what has no effect | `refuse.rs` |
 //! | who comes before whom | `order.rs` |
+//! | the same without containers | `generic/` |
 
 mod files;
+mod generic;
 mod image;
 mod labels;
 mod mounts;
@@ -31,6 +33,7 @@ pub use steps::{
     NetworkStep, Plan, PullWhen, ServiceStep, VolumeStep,
 };
 
+pub(crate) use generic::{Check, GenericPlan, HELPER_ROOT, SEED_TARGET, StorageStep};
 pub(crate) use labels::{ONE_OFF, PRE_STOP, PROJECT, SERVICE};
 pub(crate) use order::dependency_order;
 

@@ -106,6 +106,9 @@ pub struct PlanOptions {
     pub service_specs: BTreeMap<String, SandboxSpec>,
     /// What volumes are filled with: by the key of a volume, or by the source of a bind mount, which then is a volume.
     pub volume_sources: BTreeMap<String, VolumeSource>,
+    /// Folders of the provider's shared storage, relative to it, that are there and are mounted as they are: by the key of
+    /// a volume, or by the source of a bind mount. For providers without containers; another one refuses them.
+    pub shared_folders: BTreeMap<String, String>,
     /// The image of the containers that fill volumes. None for that of the service that uses the volume.
     pub volume_init_image: Option<String>,
     /// How long the project lives.

@@ -93,12 +93,18 @@ pub(super) fn policy(planner: &Planner<'_>, plan: &Plan, notes: &mut Notes) {
     }
 }
 
-/// The caller's policy; the project's own folder, and the files it may read, may always be mounted.
+/// The caller's policy; the project's own folder may always be mounted.
 fn effective(planner: &Planner<'_>) -> Policy {
     let mut policy = planner.options.policy.clone();
     let folder = &planner.project.directory;
     if folder.is_absolute() && folder.as_path() != Path::new("/") {
         policy.allow_host_binds.push(folder.display().to_string());
+    }
+    // In their place a sandbox gets a folder of the shared storage.
+    for key in planner.options.shared_folders.keys() {
+        policy
+            .allow_host_binds
+            .push(folder.join(key).display().to_string());
     }
     policy
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{HelperStep, NetworkStep, Notes, Plan, Planner, VolumeStep, text};
+use super::{HelperStep, NetworkStep, Notes, Plan, Planner, VolumeSource, VolumeStep, text};
 use crate::compose::model::{MountType, Network, Service};
 use crate::compose::path::YamlPath;
 use crate::spec::FileOwner;
@@ -112,12 +112,27 @@ impl Planner<'_> {
         self.source_key(source).is_some()
     }
 
-    fn source_key(&self, source: &str) -> Option<&String> {
-        self.options.volume_sources.keys().find(|key| {
-            let key = std::path::Path::new(key);
-            let joined: std::path::PathBuf = self.project.directory.join(key).components().collect();
-            std::path::Path::new(source) == joined
-        })
+    pub(super) fn source_key(&self, source: &str) -> Option<&String> {
+        let keys = self.options.volume_sources.keys();
+        keys.into_iter().find(|key| self.is_at(key, source))
+    }
+
+    /// What the caller fills a bind mount with.
+    pub(super) fn volume_source(&self, source: &str) -> Option<&VolumeSource> {
+        self.options.volume_sources.get(self.source_key(source)?)
+    }
+
+    /// The folder of the shared storage that the caller names for a bind mount.
+    pub(super) fn shared_folder(&self, source: &str) -> Option<&String> {
+        let folders = &self.options.shared_folders;
+        let found = folders.iter().find(|(key, _)| self.is_at(key, source));
+        found.map(|(_, folder)| folder)
+    }
+
+    /// Whether a path of the caller, perhaps relative to the project's folder, is the source of a bind mount.
+    pub(super) fn is_at(&self, key: &str, source: &str) -> bool {
+        let joined: std::path::PathBuf = self.project.directory.join(key).components().collect();
+        std::path::Path::new(source) == joined
     }
 
     /// The name of the volume that stands for a bind mount.
@@ -125,7 +140,7 @@ impl Planner<'_> {
         format!("{}_{}", self.project.name, Self::seed_key(source))
     }
 
-    fn seed_key(source: &str) -> String {
+    pub(super) fn seed_key(source: &str) -> String {
         format!("seed-{}", super::labels::hash(source))
     }
 }

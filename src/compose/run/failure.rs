@@ -5,7 +5,7 @@ use crate::error::{Error, ErrorKind, Operation};
 use super::crew::Crew;
 
 /// The most of a service's last output that an error holds.
-const MOST_BYTES: usize = 4096;
+pub(super) const MOST_BYTES: usize = 4096;
 
 impl Crew {
     /// Makes the error of a service whose container ended or is not as it should be.
@@ -14,16 +14,20 @@ impl Crew {
             Ok(containers) => containers.last_log_lines(container).await,
             Err(_) => Vec::new(),
         };
-        let name = &self.plan.services[service].name;
-        let mut message = format!("service `{name}` {what}");
-        if lines.is_empty() {
-            message.push_str("; it printed nothing");
-        } else {
-            message.push_str("; its last output was:\n");
-            message.push_str(last_part(&lines.join("\n")));
-        }
-        Error::new(ErrorKind::NotReady, Operation::ComposeUp, message)
+        service_failure(&self.plan.services[service].name, what, &lines.join("\n"))
     }
+}
+
+/// The error of a service that failed, with the end of what it printed.
+pub(super) fn service_failure(name: &str, what: &str, printed: &str) -> Error {
+    let mut message = format!("service `{name}` {what}");
+    if printed.is_empty() {
+        message.push_str("; it printed nothing");
+    } else {
+        message.push_str("; its last output was:\n");
+        message.push_str(last_part(printed));
+    }
+    Error::new(ErrorKind::NotReady, Operation::ComposeUp, message)
 }
 
 /// The end of a text, from a whole character on.

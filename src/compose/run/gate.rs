@@ -5,10 +5,10 @@ use crate::compose::plan::DependencyStep;
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::spec::container::RestartPolicy;
 
+use super::board::Stage;
 use super::crew::Crew;
 use super::health::{MOST_FAILURES, Unhealthy};
 use super::progress::{ComposeEvent, ServiceProgress};
-use super::service::Stage;
 use super::start::Start;
 
 impl Start<'_> {

@@ -12,12 +12,12 @@ use crate::spec::{ExecOptions, SandboxHealth};
 use super::start::Start;
 
 /// What the engine takes where a check does not say.
-const INTERVAL: Duration = Duration::from_secs(30);
-const TIMEOUT: Duration = Duration::from_secs(30);
-const RETRIES: u32 = 3;
+pub(super) const INTERVAL: Duration = Duration::from_secs(30);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(30);
+pub(super) const RETRIES: u32 = 3;
 
 /// The least pause between two probes of our own.
-const LEAST_PAUSE: Duration = Duration::from_millis(20);
+pub(super) const LEAST_PAUSE: Duration = Duration::from_millis(20);
 
 /// Up to here a pause is not shortened: what gets healthy is seen as healthy this much later at most.
 const SHORT_PAUSE: Duration = Duration::from_millis(100);
@@ -111,7 +111,7 @@ impl Start<'_> {
 }
 
 /// The longer it takes, the rarer the probes, but never rarer than the engine's own.
-fn pause(elapsed: Duration, longest: Duration) -> Duration {
+pub(super) fn pause(elapsed: Duration, longest: Duration) -> Duration {
     (elapsed / 10)
         .clamp(LEAST_PAUSE, elapsed.max(SHORT_PAUSE))
         .min(longest)

@@ -9,10 +9,14 @@
 //! | one service from create to ready, commands after its start and before its stop | `service.rs`, `hook.rs` |
 //! | waiting for others | `gate.rs`, `health.rs` |
 //! | what went wrong | `failure.rs` |
+//! | how far services are | `board.rs` |
+//! | the same without containers | `generic/` |
 
+mod board;
 mod crew;
 mod failure;
 mod gate;
+mod generic;
 mod health;
 mod hook;
 mod images;
@@ -29,5 +33,6 @@ pub use progress::{ComposeEvent, ProgressCallback, ServiceProgress};
 pub use teardown::{DownOptions, VolumeFate};
 
 pub(crate) use crew::Crew;
+pub(crate) use generic::{GenericCrew, remove_generic_in_background};
 pub(crate) use start::StartOptions;
-pub(crate) use teardown::{down, remove_in_background};
+pub(crate) use teardown::{down, first_with_rest, remove_in_background};

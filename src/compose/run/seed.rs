@@ -52,7 +52,7 @@ impl Crew {
                 .await?;
         }
         if let Some(source) = &helper.source {
-            let target = target_of(source).await;
+            let target = target_in(source, HelperStep::TARGET).await;
             files
                 .upload(&handle, UploadSource::Path(source), &target, &options)
                 .await?;
@@ -87,13 +87,13 @@ async fn empty_folder() -> Result<tempfile::TempDir> {
     }
 }
 
-/// A folder is copied as its content, a file under its name.
-async fn target_of(source: &Path) -> String {
+/// Where in a folder of a sandbox: a folder is copied as its content, a file under its name.
+pub(super) async fn target_in(source: &Path, folder: &str) -> String {
     let is_folder = tokio::fs::metadata(source)
         .await
         .is_ok_and(|metadata| metadata.is_dir());
     match source.file_name() {
-        Some(name) if !is_folder => format!("{}/{}", HelperStep::TARGET, name.to_string_lossy()),
-        _ => HelperStep::TARGET.to_owned(),
+        Some(name) if !is_folder => format!("{folder}/{}", name.to_string_lossy()),
+        _ => folder.to_owned(),
     }
 }

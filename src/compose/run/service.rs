@@ -11,6 +11,7 @@ use crate::provider::Capability;
 use crate::spec::container::{ContainerSpec, NamespaceMode, NetworkAttachment, RestartPolicy};
 use crate::spec::{SandboxStatus, UploadOptions, UploadSource};
 
+use super::board::Stage;
 use super::crew::Crew;
 use super::failure::in_service;
 use super::health::{MOST_FAILURES, Unhealthy};
@@ -19,7 +20,7 @@ use super::progress::{ComposeEvent, ServiceProgress};
 use super::start::Start;
 
 /// How long a service without a health check must stay up to count as started.
-const SETTLE: Duration = Duration::from_millis(50);
+pub(super) const SETTLE: Duration = Duration::from_millis(50);
 
 /// The same for one with a restart policy: that it ends is not the end of it, so that what is missed here is never told.
 const SETTLE_RESTARTING: Duration = Duration::from_millis(400);
@@ -27,23 +28,6 @@ const SETTLE_RESTARTING: Duration = Duration::from_millis(400);
 /// How long one that ended and was started again must stay up then, from its last failure. The engine pauses before it
 /// starts one again, longer each time, and a busy one takes its time.
 const SETTLE_AFTER_FAILURE: Duration = Duration::from_secs(2);
-
-/// How far a service is, in this order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Stage {
-    /// Nothing of it is there.
-    Planned,
-    /// Its containers are there.
-    Created,
-    /// Its containers have been started.
-    Started,
-    /// It has no health check.
-    NoCheck,
-    /// It is healthy.
-    Healthy,
-    /// It failed, and may.
-    Failed,
-}
 
 impl Start<'_> {
     /// Brings a service up. One that may fail costs a warning when it does.

@@ -1,20 +1,17 @@
 //! The start of a whole project: everything that can be done at once is, and the first failure ends it.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::future::try_join_all;
-use tokio::sync::watch;
 
-use crate::error::{Error, ErrorKind, Operation, Result};
+use crate::error::{Error, Result};
 use crate::spec::container::RestartPolicy;
 
+use super::board::{Board, Stage};
 use super::crew::Crew;
 use super::gate::may_restart;
 use super::health::{MOST_FAILURES, Unhealthy};
 use super::progress::ServiceProgress;
-use super::service::Stage;
 use super::watch::Watch;
 
 /// How a start is made.
@@ -32,9 +29,7 @@ pub(super) struct Start<'a> {
     pub(super) crew: &'a Crew,
     pub(super) watch: Watch,
     pub(super) poll_interval: Option<Duration>,
-    stages: Vec<watch::Sender<Stage>>,
-    /// Who waits for whom, for the text of a time-out.
-    waiting: Mutex<BTreeMap<usize, BTreeSet<usize>>>,
+    board: Board,
 }
 
 impl Crew {
@@ -45,20 +40,19 @@ impl Crew {
         let start = Start::new(self, options.poll_interval);
         match tokio::time::timeout(options.timeout, start.run()).await {
             Ok(result) => result,
-            Err(_) => Err(start.too_late(options.timeout)),
+            Err(_) => Err(start.board.too_late(&self.plan.project, options.timeout)),
         }
     }
 }
 
 impl<'a> Start<'a> {
     fn new(crew: &'a Crew, poll_interval: Option<Duration>) -> Self {
-        let stages = crew.plan.services.iter();
+        let services = crew.plan.services.iter();
         Self {
             crew,
             watch: Watch::new(),
             poll_interval,
-            stages: stages.map(|_| watch::Sender::new(Stage::Planned)).collect(),
-            waiting: Mutex::default(),
+            board: Board::new(services.map(|service| service.name.clone())),
         }
     }
 
@@ -117,76 +111,23 @@ impl<'a> Start<'a> {
     }
 
     pub(super) fn index_of(&self, service: &str) -> Option<usize> {
-        let services = &self.crew.plan.services;
-        services.iter().position(|step| step.name == service)
+        self.board.index_of(service)
     }
 
     pub(super) fn reach(&self, service: usize, stage: Stage) {
-        self.stages[service].send_replace(stage);
+        self.board.reach(service, stage);
     }
 
-    /// Waits until a service has come this far, and says how far it has.
     pub(super) async fn stage_at_least(&self, service: usize, wanted: Stage) -> Stage {
-        let mut stage = self.stages[service].subscribe();
-        match stage.wait_for(|&stage| stage >= wanted).await {
-            Ok(stage) => *stage,
-            // The sender lives as long as `self`.
-            Err(_) => Stage::Failed,
-        }
+        self.board.stage_at_least(service, wanted).await
     }
 
     /// Notes that a service waits for another one, or for none any more.
     pub(super) fn waits(&self, service: usize, on: Option<usize>) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        match on {
-            Some(other) => {
-                waiting.entry(service).or_default().insert(other);
-                drop(waiting);
-                let on = self.crew.plan.services[other].name.clone();
-                self.crew.say_service(service, ServiceProgress::Waiting { on });
-            }
-            None => {
-                waiting.remove(&service);
-            }
-        }
-    }
-
-    fn too_late(&self, timeout: Duration) -> Error {
-        let services = &self.crew.plan.services;
-        let behind: Vec<String> = services
-            .iter()
-            .enumerate()
-            .filter(|(service, _)| *self.stages[*service].borrow() < Stage::NoCheck)
-            .map(|(service, step)| self.state_of(service, &step.name))
-            .collect();
-        let behind = if behind.is_empty() {
-            "its images were not had".to_owned()
-        } else {
-            behind.join(", ")
-        };
-        Error::new(
-            ErrorKind::Timeout,
-            Operation::ComposeUp,
-            format!(
-                "project `{}` was not ready within {timeout:?}: {behind}",
-                self.crew.plan.project
-            ),
-        )
-        .with_hint("raise the time-out, or look at the log of the service that is waited for")
-    }
-
-    fn state_of(&self, service: usize, name: &str) -> String {
-        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        match waiting.get(&service).filter(|others| !others.is_empty()) {
-            Some(others) => {
-                let others = others
-                    .iter()
-                    .map(|&other| format!("`{}`", self.crew.plan.services[other].name));
-                let others: Vec<String> = others.collect();
-                format!("`{name}` waits for {}", others.join(" and "))
-            }
-            None if *self.stages[service].borrow() == Stage::Started => format!("`{name}` is not healthy"),
-            None => format!("`{name}` is not started"),
+        self.board.waits(service, on);
+        if let Some(other) = on {
+            let on = self.board.name(other).to_owned();
+            self.crew.say_service(service, ServiceProgress::Waiting { on });
         }
     }
 }

@@ -141,7 +141,7 @@ async fn until_free<F: Future<Output = Result<()>>>(mut remove: impl FnMut() -> 
     }
 }
 
-fn first_with_rest(errors: Vec<Error>) -> Result<()> {
+pub(crate) fn first_with_rest(errors: Vec<Error>) -> Result<()> {
     let mut errors = errors.into_iter();
     match errors.next() {
         None => Ok(()),

@@ -1,0 +1,116 @@
+//! How far the services of a start are, and who waits for whom. Knows no provider: both ways of starting a project use it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::error::{Error, ErrorKind, Operation};
+
+/// How far a service is, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Stage {
+    /// Nothing of it is there.
+    Planned,
+    /// Its containers are there.
+    Created,
+    /// Its containers have been started.
+    Started,
+    /// It has no health check.
+    NoCheck,
+    /// It is healthy.
+    Healthy,
+    /// It failed, and may.
+    Failed,
+}
+
+/// The services of one start, by their places in the plan.
+#[derive(Debug)]
+pub(super) struct Board {
+    names: Vec<String>,
+    stages: Vec<watch::Sender<Stage>>,
+    /// Who waits for whom, for the text of a time-out.
+    waiting: Mutex<BTreeMap<usize, BTreeSet<usize>>>,
+}
+
+impl Board {
+    pub(super) fn new(names: impl IntoIterator<Item = String>) -> Self {
+        let names: Vec<String> = names.into_iter().collect();
+        Self {
+            stages: names.iter().map(|_| watch::Sender::new(Stage::Planned)).collect(),
+            names,
+            waiting: Mutex::default(),
+        }
+    }
+
+    pub(super) fn name(&self, service: usize) -> &str {
+        &self.names[service]
+    }
+
+    pub(super) fn index_of(&self, service: &str) -> Option<usize> {
+        self.names.iter().position(|name| name == service)
+    }
+
+    pub(super) fn reach(&self, service: usize, stage: Stage) {
+        self.stages[service].send_replace(stage);
+    }
+
+    /// Waits until a service has come this far, and says how far it has.
+    pub(super) async fn stage_at_least(&self, service: usize, wanted: Stage) -> Stage {
+        let mut stage = self.stages[service].subscribe();
+        match stage.wait_for(|&stage| stage >= wanted).await {
+            Ok(stage) => *stage,
+            // The sender lives as long as `self`.
+            Err(_) => Stage::Failed,
+        }
+    }
+
+    /// Notes that a service waits for another one, or for none any more.
+    pub(super) fn waits(&self, service: usize, on: Option<usize>) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        match on {
+            Some(other) => {
+                waiting.entry(service).or_default().insert(other);
+            }
+            None => {
+                waiting.remove(&service);
+            }
+        }
+    }
+
+    /// The error of a start that took too long: it says who waits for whom.
+    pub(super) fn too_late(&self, project: &str, timeout: Duration) -> Error {
+        let behind: Vec<String> = (0..self.names.len())
+            .filter(|service| *self.stages[*service].borrow() < Stage::NoCheck)
+            .map(|service| self.state_of(service))
+            .collect();
+        let behind = if behind.is_empty() {
+            "its images were not had".to_owned()
+        } else {
+            behind.join(", ")
+        };
+        Error::new(
+            ErrorKind::Timeout,
+            Operation::ComposeUp,
+            format!("project `{project}` was not ready within {timeout:?}: {behind}"),
+        )
+        .with_hint("raise the time-out, or look at the log of the service that is waited for")
+    }
+
+    fn state_of(&self, service: usize) -> String {
+        let name = &self.names[service];
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        match waiting.get(&service).filter(|others| !others.is_empty()) {
+            Some(others) => {
+                let others: Vec<String> = others
+                    .iter()
+                    .map(|&other| format!("`{}`", self.names[other]))
+                    .collect();
+                format!("`{name}` waits for {}", others.join(" and "))
+            }
+            None if *self.stages[service].borrow() == Stage::Started => format!("`{name}` is not healthy"),
+            None => format!("`{name}` is not started"),
+        }
+    }
+}

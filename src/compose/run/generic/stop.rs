@@ -1,0 +1,117 @@
+//! Taking a project of sandboxes down (contract 4.9): programs and relays first, then the sandboxes in the reverse of the
+//! order in which they were made, then the shared storage. Everything is tried; what is left is kept for another try.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::error::{Error, Operation, Result};
+use crate::sandbox::AsyncSandbox;
+
+use super::super::hook::run_before_stop;
+use super::super::progress::ServiceProgress;
+use super::super::teardown::{DownOptions, VolumeFate, first_with_rest};
+use super::GenericCrew;
+
+/// What could not be removed in the background is tried again so often, with growing pauses: about a minute.
+const TRIES: u32 = 8;
+const PAUSE: Duration = Duration::from_millis(250);
+
+impl GenericCrew {
+    /// Removes everything that was made. What could not be removed stays noted, so that it can be called again.
+    pub(crate) async fn take_down(&self, options: &DownOptions) -> Result<()> {
+        if options.grace.is_some() {
+            let what = "a grace for programs that are run beside a sandbox's own";
+            return Err(Error::unsupported(
+                Operation::ComposeDown,
+                self.provider.name(),
+                what,
+            ));
+        }
+        self.run_hooks().await;
+        self.end_tasks().await;
+        let mut errors = Vec::new();
+        let services: Vec<_> = {
+            let made = self.made();
+            made.services
+                .iter()
+                .map(|(&service, sandbox)| (service, Arc::clone(sandbox)))
+                .collect()
+        };
+        for (service, sandbox) in services.into_iter().rev() {
+            match sandbox.stop().await {
+                Ok(()) => {
+                    self.made().services.remove(&service);
+                    self.say_service(service, ServiceProgress::Removed);
+                }
+                Err(error) => errors.push(error),
+            }
+        }
+        let seeds = self.made().seeds.clone();
+        for seed in seeds.into_iter().rev() {
+            match seed.stop().await {
+                Ok(()) => self.made().seeds.retain(|other| !Arc::ptr_eq(other, &seed)),
+                Err(error) => errors.push(error),
+            }
+        }
+        let helper = self.made().helper.clone();
+        if let Some(helper) = helper {
+            match self.end_helper(&helper, options).await {
+                Ok(()) => self.made().helper = None,
+                Err(error) => errors.push(error),
+            }
+        }
+        first_with_rest(errors)
+    }
+
+    /// The helper is wanted for another try as long as the folder is there.
+    async fn end_helper(&self, helper: &AsyncSandbox, options: &DownOptions) -> Result<()> {
+        if options.volumes == VolumeFate::Remove {
+            self.remove_folder(helper).await?;
+        }
+        helper.stop().await
+    }
+
+    async fn run_hooks(&self) {
+        let services: Vec<_> = {
+            let made = self.made();
+            made.services
+                .iter()
+                .map(|(&service, sandbox)| (service, Arc::clone(sandbox)))
+                .collect()
+        };
+        for (service, sandbox) in services.into_iter().rev() {
+            let step = &self.plan.services[service];
+            if !step.pre_stop.is_empty()
+                && let Some(handle) = sandbox.handle()
+            {
+                run_before_stop(&*self.provider, &handle, &step.name, &step.pre_stop).await;
+            }
+        }
+    }
+
+    /// Ends programs and relays. A relay must be gone before its sandbox is removed.
+    async fn end_tasks(&self) {
+        let tasks = std::mem::take(&mut self.made().tasks);
+        for task in &tasks {
+            task.abort();
+        }
+        for task in tasks {
+            // Aborted, or at its end already.
+            let _ended = task.await;
+        }
+    }
+}
+
+/// Removes everything in the background: for a start that was dropped, or a project that was never stopped.
+pub(crate) async fn remove_generic_in_background(crew: Arc<GenericCrew>) {
+    let mut pause = PAUSE;
+    for _ in 0..TRIES {
+        match crew.take_down(&DownOptions::default()).await {
+            Ok(()) => return,
+            Err(error) => tracing::debug!(%error, "removing is tried again"),
+        }
+        tokio::time::sleep(pause).await;
+        pause *= 2;
+    }
+    tracing::warn!("a part of a project could not be removed; it is left to a sweep");
+}
