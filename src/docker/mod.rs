@@ -37,6 +37,7 @@ mod shell;
 mod snapshot;
 mod stats;
 mod status;
+mod subnets;
 mod upkeep;
 
 use std::fmt;
