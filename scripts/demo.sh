@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Shows the library at work: rollouts in sandboxes, on a machine that it makes ready first.
-# Arguments go to the example, its exit code is this script's.
+# Shows the library at work: rollouts in sandboxes, and in copies of a project of several services, on a machine that it
+# makes ready first. Arguments go to the first example; the exit code is that of the first that failed.
 set -euo pipefail
 
 PROGRAM=demo.sh
@@ -22,6 +22,11 @@ else
     die "the demo needs an engine, or python3 and git to run without one, and neither can be had here (see above)"
 fi
 cd "$ROOT"
-say "building the example"
-cargo build --quiet --release --example rollout
-exec cargo run --quiet --release --example rollout -- "$@"
+say "building the examples"
+cargo build --quiet --release --example rollout --example compose_rollout
+cargo run --quiet --release --example rollout -- "$@"
+if [[ ${ROLLOUT_PROVIDER:-docker} == local ]]; then
+    say "projects of several services need an engine: that part is left out"
+else
+    cargo run --quiet --release --example compose_rollout
+fi

@@ -6,28 +6,21 @@
     reason = "a test ends where it can't go on, and says why it was skipped"
 )]
 
-use std::collections::HashMap;
+#[path = "common/example.rs"]
+mod example;
+
 use std::fs;
 use std::path::Path;
-use std::process::{Output, Stdio};
-use std::time::Duration;
 
-use bollard::Docker;
-use bollard::query_parameters::ListContainersOptionsBuilder;
-use tokio::process::Command;
+use example::{Ended, command, copy, ended, engine, example};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/rollout");
-
-/// Building the example is part of it where only this test was asked for.
-const DEADLINE: Duration = Duration::from_secs(600);
 
 #[tokio::test]
 async fn every_reward_is_right_and_a_patch_that_was_altered_is_noticed() {
     let Some(docker) = engine().await else { return };
-    let right = rollout(&docker, Path::new(FOLDER)).await;
-    let table = String::from_utf8(right.stdout).unwrap();
-    let errors = String::from_utf8(right.stderr).unwrap();
-    assert_eq!(right.status.code(), Some(0), "{table}{errors}");
+    let Ended { code, table, errors } = example(&docker, "rollout", &[]).await;
+    assert_eq!(code, Some(0), "{table}{errors}");
     for (candidate, reward, exit, story) in [
         ("1-touching-counts", "1.0", "0", "all 13 tests pass"),
         ("2-rewritten", "1.0", "0", "all 13 tests pass"),
@@ -71,9 +64,9 @@ async fn every_reward_is_right_and_a_patch_that_was_altered_is_noticed() {
         patches.join("2-rewritten.patch"),
     )
     .unwrap();
-    let wrong = rollout(&docker, altered.path()).await;
-    let table = String::from_utf8(wrong.stdout).unwrap();
-    assert_eq!(wrong.status.code(), Some(1), "{table}");
+    let arguments = ["--folder", altered.path().to_str().unwrap()];
+    let Ended { code, table, .. } = example(&docker, "rollout", &arguments).await;
+    assert_eq!(code, Some(1), "{table}");
     let line = table
         .lines()
         .find(|line| line.starts_with("2-rewritten"))
@@ -97,17 +90,12 @@ async fn without_an_engine_it_runs_on_this_machine_and_says_that_it_does_not_iso
             return;
         }
     }
-    let mut cargo = example();
+    let mut cargo = command("rollout");
     cargo
         .args(["--", "--provider", "local"])
         .env("DOCKER_HOST", "unix:///nonexistent/engine.sock");
-    let output = tokio::time::timeout(DEADLINE, cargo.output())
-        .await
-        .expect("the example ends")
-        .unwrap();
-    let table = String::from_utf8(output.stdout).unwrap();
-    let errors = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(0), "{table}{errors}");
+    let Ended { code, table, errors } = ended(cargo).await;
+    assert_eq!(code, Some(0), "{table}{errors}");
     assert!(errors.contains("not isolated"), "{errors}");
     for dangerous in ["10-forks-daemons", "11-eats-memory"] {
         assert!(errors.contains(&format!("{dangerous} is left out")), "{errors}");
@@ -118,68 +106,4 @@ async fn without_an_engine_it_runs_on_this_machine_and_says_that_it_does_not_iso
         table.ends_with("every reward is right\nnothing is left of the sandboxes\n"),
         "{table}"
     );
-}
-
-/// The example, with the same features as this test has, so that nothing is compiled again.
-fn example() -> Command {
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["run", "--quiet", "--offline", "--example", "rollout"]);
-    if cfg!(feature = "conformance") {
-        cargo.arg("--all-features");
-    }
-    cargo
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .stdin(Stdio::null())
-        .kill_on_drop(true);
-    cargo
-}
-
-/// Runs the example and looks that nothing of it is left.
-async fn rollout(docker: &Docker, folder: &Path) -> Output {
-    let run = format!("rollout-test-{}", uuid::Uuid::new_v4().simple());
-    let mut cargo = example();
-    cargo
-        .arg("--")
-        .arg("--folder")
-        .arg(folder)
-        .env("GYM_SANDBOX_RUN", &run);
-    let output = tokio::time::timeout(DEADLINE, cargo.output())
-        .await
-        .expect("the example ends")
-        .unwrap();
-    let filters = HashMap::from([("label", vec![format!("gym-sandbox.run={run}")])]);
-    let options = ListContainersOptionsBuilder::new()
-        .all(true)
-        .filters(&filters)
-        .build();
-    let left = docker.list_containers(Some(options)).await.unwrap();
-    assert!(left.is_empty(), "left on the engine: {left:?}");
-    output
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
-        let target = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy(&entry.path(), &target);
-        } else {
-            fs::copy(entry.path(), target).unwrap();
-        }
-    }
-}
-
-/// The engine. None, with a word about it, where there is none and that is allowed.
-async fn engine() -> Option<Docker> {
-    let reached = async { Docker::connect_with_defaults()?.negotiate_version().await };
-    match reached.await {
-        Ok(docker) => Some(docker),
-        Err(error) if std::env::var_os("SANDBOX_REQUIRE_DOCKER").is_some() => {
-            panic!("no engine answers: {error}")
-        }
-        Err(error) => {
-            eprintln!("skipped, no engine answers: {error}");
-            None
-        }
-    }
 }

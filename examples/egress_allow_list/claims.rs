@@ -37,9 +37,9 @@ impl Claims {
                 "all {} claims are right; an internal network needs a firewall where the engine's machine matters",
                 self.tried
             );
-            return ExitCode::SUCCESS;
+        } else {
+            println!("wrong: {}", self.wrong.join("; "));
         }
-        println!("wrong: {}", self.wrong.join("; "));
-        ExitCode::FAILURE
+        crate::common::verdict(self.wrong.is_empty())
     }
 }

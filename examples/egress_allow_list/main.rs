@@ -16,12 +16,15 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example prints")]
 
 mod claims;
+#[path = "../common/mod.rs"]
+mod common;
 mod scene;
 
 use std::process::ExitCode;
 
 use claims::Claims;
-use scene::{Failure, Scene};
+use common::{Arguments, Failure, ended, unknown};
+use scene::Scene;
 
 struct Options {
     image: String,
@@ -30,20 +33,10 @@ struct Options {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let outcome = match Options::read() {
+    ended(match Options::read() {
         Ok(options) => run(&options).await,
         Err(failure) => Err(failure),
-    };
-    match outcome {
-        Ok(code) => code,
-        Err(failure) => {
-            match failure.downcast_ref::<gym_sandbox::Error>() {
-                Some(error) => eprintln!("error: {}", error.report()),
-                None => eprintln!("error: {failure}"),
-            }
-            ExitCode::FAILURE
-        }
-    }
+    })
 }
 
 async fn run(options: &Options) -> Result<ExitCode, Failure> {
@@ -116,12 +109,12 @@ impl Options {
             image: "gym-sandbox/debian:test".to_owned(),
             engine_elsewhere: false,
         };
-        let mut arguments = std::env::args().skip(1);
-        while let Some(name) = arguments.next() {
-            match name.as_str() {
-                "--image" => options.image = arguments.next().ok_or("--image needs a value")?,
+        let mut arguments = Arguments::of_process();
+        while let Some(option) = arguments.option() {
+            match option.as_str() {
+                "--image" => options.image = arguments.value(&option)?,
                 "--engine-elsewhere" => options.engine_elsewhere = true,
-                _ => return Err(format!("{name} is no option").into()),
+                _ => return Err(unknown(&option, "--image and --engine-elsewhere")),
             }
         }
         Ok(options)

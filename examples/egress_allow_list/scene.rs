@@ -11,8 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-/// What goes wrong here ends the example with a text.
-pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
+use crate::common::Failure;
 
 /// A server that has begun answers within this.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -189,7 +188,7 @@ impl Scene {
     }
 }
 
-/// Makes it in a small subnet of its own: the engine's default pools hold only about 30 networks.
+/// Makes it in a subnet that is chosen here, so that the bridge's own address is known.
 async fn internal_network(provider: &DockerProvider) -> Result<(String, String), Failure> {
     let mut spec = NetworkSpec::new("egress-allow-list");
     spec.internal = true;

@@ -15,6 +15,9 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example prints")]
 
+#[path = "../common/mod.rs"]
+mod common;
+
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,8 +26,7 @@ use futures::future::try_join_all;
 use gym_sandbox::docker::{DockerConfig, DockerProvider};
 use gym_sandbox::{AsyncSandbox, ExecOptions, SandboxProvider, SandboxSpec};
 
-/// What goes wrong here ends the example with a text.
-type Failure = Box<dyn std::error::Error + Send + Sync>;
+use common::{Arguments, Failure, ended, unknown, verdict};
 
 /// Makes 300 modules and compiles them: what a checkout and a build are elsewhere.
 const PREPARE: &str = "set -e
@@ -41,20 +43,10 @@ struct Options {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let outcome = match Options::read() {
+    ended(match Options::read() {
         Ok(options) => run(&options).await,
         Err(failure) => Err(failure),
-    };
-    match outcome {
-        Ok(code) => code,
-        Err(failure) => {
-            match failure.downcast_ref::<gym_sandbox::Error>() {
-                Some(error) => eprintln!("error: {}", error.report()),
-                None => eprintln!("error: {failure}"),
-            }
-            ExitCode::FAILURE
-        }
-    }
+    })
 }
 
 async fn run(options: &Options) -> Result<ExitCode, Failure> {
@@ -105,11 +97,7 @@ async fn run(options: &Options) -> Result<ExitCode, Failure> {
         "forking is {:.1} times as fast",
         alone.as_secs_f64() / forked.as_secs_f64()
     );
-    Ok(if whole == count && forked < alone {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(verdict(whole == count && forked < alone))
 }
 
 /// A sandbox with the project in it, ready to work in.
@@ -134,13 +122,12 @@ impl Options {
             image: "gym-sandbox/debian:test".to_owned(),
             count: 16,
         };
-        let mut arguments = std::env::args().skip(1);
-        while let Some(name) = arguments.next() {
-            let value = arguments.next().ok_or_else(|| format!("{name} needs a value"))?;
-            match name.as_str() {
-                "--image" => options.image = value,
-                "--count" => options.count = value.parse()?,
-                _ => return Err(format!("{name} is no option").into()),
+        let mut arguments = Arguments::of_process();
+        while let Some(option) = arguments.option() {
+            match option.as_str() {
+                "--image" => options.image = arguments.value(&option)?,
+                "--count" => options.count = arguments.value(&option)?.parse()?,
+                _ => return Err(unknown(&option, "--image and --count")),
             }
         }
         Ok(options)

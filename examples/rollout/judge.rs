@@ -11,7 +11,7 @@ use gym_sandbox::{
 };
 use serde::Deserialize;
 
-use crate::candidate::Candidate;
+use crate::expected::{Expected, is_expected};
 use crate::story;
 
 const RUNNER: &str = "run_tests.py";
@@ -104,7 +104,7 @@ impl Judge {
     }
 
     /// Judges one candidate. The sandbox is removed on every way out.
-    pub(crate) async fn judge(&self, candidate: &Candidate) -> Judgement {
+    pub(crate) async fn judge(&self, candidate: &Expected) -> Judgement {
         let start = Instant::now();
         let directories = self.directories(candidate);
         let spec = match self.place {
@@ -137,7 +137,7 @@ impl Judge {
         };
         Judgement {
             name: candidate.name.clone(),
-            expected: candidate.expected,
+            expected: candidate.reward,
             reward,
             exit,
             duration: start.elapsed(),
@@ -145,7 +145,7 @@ impl Judge {
         }
     }
 
-    fn directories(&self, candidate: &Candidate) -> Directories {
+    fn directories(&self, candidate: &Expected) -> Directories {
         let root = match &self.place {
             Place::Sandbox => String::new(),
             Place::Below(folder) => folder.path().join(&candidate.name).display().to_string(),
@@ -171,7 +171,7 @@ impl Judge {
     async fn rollout(
         &self,
         sandbox: &AsyncSandbox,
-        candidate: &Candidate,
+        candidate: &Expected,
         directories: &Directories,
     ) -> Result<Verdict, Error> {
         let project = directories.project.as_str();
@@ -196,7 +196,7 @@ impl Judge {
         let ours = self.processes(sandbox, directories).await?;
 
         let patch = directories.tool("candidate.patch");
-        sandbox.upload(&candidate.patch, &patch).await?;
+        sandbox.upload(&candidate.file, &patch).await?;
         let applied = sandbox.exec(["git", "apply", &patch]).await?;
         if !applied.is_success() {
             return worthless(
@@ -283,7 +283,7 @@ impl Judgement {
     pub(crate) fn is_right(&self) -> bool {
         self.reward
             .as_ref()
-            .is_ok_and(|reward| (reward - self.expected).abs() < 1e-9)
+            .is_ok_and(|&reward| is_expected(reward, self.expected))
     }
 }
 

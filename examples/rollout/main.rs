@@ -19,6 +19,14 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example prints")]
 
 mod candidate;
+#[path = "../common/clear.rs"]
+mod clear;
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../common/table.rs"]
+mod common_table;
+#[path = "../common/expected.rs"]
+mod expected;
 mod judge;
 mod story;
 mod table;
@@ -32,32 +40,20 @@ use gym_sandbox::docker::{DockerConfig, DockerProvider};
 use gym_sandbox::local::{LocalConfig, LocalProvider};
 use gym_sandbox::{ErrorKind, SandboxHandle, SandboxProvider};
 
-use candidate::Candidate;
+use clear::clear;
+use common::{Arguments, Failure, ended, unknown, verdict};
 use judge::{Judge, Judgement, Place};
-
-/// What goes wrong here has nobody to tell the kinds apart: it ends the example with a text.
-type Failure = Box<dyn std::error::Error>;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let outcome = match Options::read() {
+    ended(match Options::read() {
         Ok(options) => run(options).await,
         Err(failure) => Err(failure),
-    };
-    match outcome {
-        Ok(code) => code,
-        Err(failure) => {
-            match failure.downcast_ref::<gym_sandbox::Error>() {
-                Some(error) => eprintln!("error: {}", error.report()),
-                None => eprintln!("error: {failure}"),
-            }
-            ExitCode::FAILURE
-        }
-    }
+    })
 }
 
 async fn run(options: Options) -> Result<ExitCode, Failure> {
-    let mut candidates = Candidate::read_all(&options.folder)?;
+    let mut candidates = candidate::read_all(&options.folder)?;
     let (provider, place): (Arc<dyn SandboxProvider>, Place) = match options.backend {
         Backend::Docker => {
             let provider = DockerProvider::connect(DockerConfig::default()).await?;
@@ -66,7 +62,7 @@ async fn run(options: Options) -> Result<ExitCode, Failure> {
         Backend::Local => {
             eprintln!("not isolated: the rollouts run on this machine, as you");
             candidates.retain(|candidate| {
-                let harmless = !candidate.needs_a_wall();
+                let harmless = !candidate::needs_a_wall(candidate);
                 if !harmless {
                     eprintln!("{} is left out: it needs a wall around it", candidate.name);
                 }
@@ -85,8 +81,8 @@ async fn run(options: Options) -> Result<ExitCode, Failure> {
     let judgements = tokio::select! {
         judgements = judging => judgements,
         _ = tokio::signal::ctrl_c() => {
-            // The dropped rollouts left their sandboxes to the background; this waits until they are gone.
-            provider.aclose().await?;
+            // The dropped rollouts left their sandboxes to the background.
+            clear(&*provider).await?;
             return Ok(ExitCode::from(130));
         }
     };
@@ -116,11 +112,7 @@ async fn run(options: Options) -> Result<ExitCode, Failure> {
         [] => println!("nothing is left {where_to}"),
         left => println!("left {where_to}: {}", left.join(", ")),
     }
-    Ok(if wrong == 0 && left.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(verdict(wrong == 0 && left.is_empty()))
 }
 
 fn total(judgements: &[Judgement]) -> f64 {
@@ -181,21 +173,13 @@ impl Options {
             )
             .into(),
         };
-        let mut arguments = std::env::args().skip(1);
-        while let Some(option) = arguments.next() {
-            let value = arguments
-                .next()
-                .ok_or_else(|| format!("`{option}` needs a value"))?;
+        let mut arguments = Arguments::of_process();
+        while let Some(option) = arguments.option() {
             match option.as_str() {
-                "--image" => options.image = value,
-                "--provider" => options.backend = Backend::read(&value)?,
-                "--folder" => options.folder = value.into(),
-                _ => {
-                    return Err(format!(
-                        "unknown option `{option}`; there are --provider, --image and --folder"
-                    )
-                    .into());
-                }
+                "--image" => options.image = arguments.value(&option)?,
+                "--provider" => options.backend = Backend::read(&arguments.value(&option)?)?,
+                "--folder" => options.folder = arguments.value(&option)?.into(),
+                _ => return Err(unknown(&option, "--provider, --image and --folder")),
             }
         }
         Ok(options)

@@ -1,35 +1,22 @@
 //! The table of judgements.
 
+use crate::common_table::table;
 use crate::judge::Judgement;
 
 /// A line for each candidate.
 pub(crate) fn of(judgements: &[Judgement]) -> String {
-    let mut rows = vec![["candidate", "reward", "exit", "duration", "what happened"].map(str::to_owned)];
+    let head = ["candidate", "reward", "exit", "duration", "what happened"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
     rows.extend(judgements.iter().map(row));
-    let width = |column: usize| {
-        rows.iter()
-            .map(|row| row[column].chars().count())
-            .max()
-            .unwrap_or(0)
-    };
-    let widths = [0, 1, 2, 3, 4].map(width);
-    let line = |row: &[String; 5]| {
-        let cells: Vec<String> = row
-            .iter()
-            .zip(widths)
-            .map(|(cell, width)| format!("{cell:<width$}"))
-            .collect();
-        format!("{}\n", cells.join("  ").trim_end())
-    };
-    rows.iter().map(line).collect()
+    table(&rows)
 }
 
-fn row(judgement: &Judgement) -> [String; 5] {
+fn row(judgement: &Judgement) -> Vec<String> {
     let mut story = judgement.story.clone();
     if !judgement.is_right() {
         story = format!("WRONG, {:.1} is expected: {story}", judgement.expected);
     }
-    [
+    vec![
         judgement.name.clone(),
         judgement
             .reward

@@ -68,7 +68,9 @@ pub use load::{ComposeLoader, Loaded};
 pub use model::{Project, Service};
 pub use options::{Interpolation, LoadOptions};
 pub use path::{Segment, YamlPath};
-pub use plan::{ContainerNames, HostPorts, ImageNames, Plan, PlanOptions, ProjectLifetime, VolumeSource};
+pub use plan::{
+    ContainerNames, HostPorts, ImageNames, Plan, PlanOptions, ProjectLifetime, ProjectNetworks, VolumeSource,
+};
 pub use run::{ComposeEvent, DownOptions, ProgressCallback, ServiceProgress, VolumeFate};
 pub use source::{DiskFiles, FileKind, LARGEST_FILE_BYTES, MemoryFiles, OutsidePaths, ProjectFiles, Source};
 pub use trap::Strictness;

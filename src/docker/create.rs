@@ -20,8 +20,8 @@ use super::owner::Keep;
 use super::request::{CreateRequest, draft};
 use super::{DockerProvider, DockerRaw, PROVIDER, new_sandbox_id};
 
-pub(super) use guard::CreateGuard;
 use guard::Made;
+pub(super) use guard::{CreateGuard, token_label};
 
 /// How long one create call may take beyond pulling: the engine is slow only under many creates at once.
 pub(super) const CREATE_CALL: Duration = Duration::from_secs(300);
@@ -173,7 +173,7 @@ impl DockerProvider {
     ) -> Result<Result<ContainerCreateResponse, EngineFailure>> {
         let client = self.engine().await?.client.clone();
         let labels = body.labels.get_or_insert_default();
-        labels.insert(guard::token_label(), guard.token.clone());
+        labels.insert(token_label(), guard.token.clone());
         let options = CreateContainerOptionsBuilder::new()
             .name(guard.id.as_str())
             .platform(platform.unwrap_or_default())

@@ -11,6 +11,7 @@ use crate::error::{ErrorKind, Operation, Result};
 use super::DockerProvider;
 use super::connect::{Engine, Flavor, MINIMUM_API};
 use super::failure::{QUICK, call};
+use super::subnets::subnets_of;
 
 mod pools;
 
@@ -123,12 +124,7 @@ impl DockerProvider {
         let limits = tokio::fs::read_to_string("/proc/self/limits")
             .await
             .unwrap_or_default();
-        let subnets: Vec<String> = networks
-            .iter()
-            .filter_map(|network| network.ipam.as_ref()?.config.as_ref())
-            .flatten()
-            .filter_map(|config| config.subnet.clone())
-            .collect();
+        let subnets: Vec<String> = subnets_of(&networks).collect();
         let pools = Pools::of(info.default_address_pools.as_deref().unwrap_or_default());
         let mut report = report(engine, &version, &info, &pools, &subnets);
         report.networks = networks.len() as u64;
@@ -209,7 +205,7 @@ fn judge(report: &mut EngineReport, info: &SystemInfo) {
     }
     if report.networks_free == 0 {
         report.warnings.push(
-            "no free network is left in the engine's address pools; networks without a subnet of their own will fail"
+            "no free network is left in the engine's address pools; networks that have their subnet from them will fail"
                 .to_owned(),
         );
     } else if report.networks_free < FEW_NETWORKS {

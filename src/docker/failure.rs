@@ -26,6 +26,9 @@ pub(super) enum EngineFailure {
     /// The engine was reached but did not answer in time.
     #[error("the engine did not answer in {0:?}")]
     Deadline(Duration),
+    /// No subnet of the range that networks are given theirs from is free.
+    #[error("no subnet with the prefix /{prefix} is free in {range}")]
+    NoSubnet { range: String, prefix: u32 },
     /// The engine answered what can't be understood.
     #[error("the engine's answer can't be read: {text}")]
     Unreadable { text: String },
@@ -65,6 +68,13 @@ impl From<BollardError> for EngineFailure {
 }
 
 impl EngineFailure {
+    /// The task that makes a call has ended without an answer.
+    pub(super) fn cut_off() -> Self {
+        Self::Transport {
+            text: "the call was cut off".to_owned(),
+        }
+    }
+
     /// The status of a refusal.
     pub(super) fn status(&self) -> Option<u16> {
         match self {
@@ -101,6 +111,7 @@ impl EngineFailure {
             Self::Transport { .. } => ErrorKind::Unavailable,
             Self::Deadline(_) => ErrorKind::Timeout,
             Self::Unreadable { .. } => ErrorKind::Internal,
+            Self::NoSubnet { .. } => ErrorKind::ResourceExhausted(Resource::Networks),
             Self::Refused { text, .. } => exhausted(text).map_or(refused, ErrorKind::ResourceExhausted),
         };
         let mut error = Error::new(kind, operation, message);
@@ -119,7 +130,8 @@ fn hint(kind: ErrorKind) -> Option<&'static str> {
         ErrorKind::Unavailable => "check that the engine runs; `gym-sandbox doctor` says how it is reached",
         ErrorKind::Timeout => "the engine is overloaded or hangs; try again, or look at its log",
         ErrorKind::ResourceExhausted(Resource::Networks) => {
-            "remove unused networks of the engine, or give it larger default address pools"
+            "remove unused networks of the engine, name a larger range of subnets, or give the engine larger default \
+             address pools"
         }
         ErrorKind::ResourceExhausted(Resource::Ports) => "use a port that the engine chooses",
         ErrorKind::ResourceExhausted(Resource::Disk) => "free disk space of the engine",

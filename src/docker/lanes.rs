@@ -1,5 +1,5 @@
-//! How many calls of each class may be in flight. Close, kill, status and inspect have no limit: they never wait behind
-//! commands.
+//! How many calls of each class may be in flight. Close, kill, status and inspect of containers have no limit: they never
+//! wait behind commands.
 
 mod creates;
 mod tuning;
@@ -24,6 +24,10 @@ pub(super) enum Lane {
     Transfer,
     /// Pulling images.
     Pull,
+    /// Making and removing networks.
+    Network,
+    /// Removing the containers of projects. Those of sandboxes wait for nobody.
+    Removal,
 }
 
 /// The slots of all lanes of one provider.
@@ -33,7 +37,17 @@ pub(super) struct Lanes {
     create: Arc<Creates>,
     transfer: Arc<Semaphore>,
     pull: Arc<Semaphore>,
+    network: Arc<Semaphore>,
+    removal: Arc<Semaphore>,
 }
+
+/// How many networks are made and removed at once. An engine works on one after the other: with more in flight the last
+/// ones run out of time while they wait there.
+const NETWORKS: usize = 4;
+
+/// How many containers of projects are removed at once: 64 projects that go down together would have the last of them wait
+/// at the engine for longer than a removal may take.
+const REMOVALS: usize = 16;
 
 impl Lanes {
     pub(super) fn new(config: &LaneConfig, exec_concurrency: usize) -> Self {
@@ -42,6 +56,8 @@ impl Lanes {
             create: Creates::new(config.create),
             transfer: slots(config.transfer),
             pull: slots(config.pull),
+            network: slots(NETWORKS),
+            removal: slots(REMOVALS),
         }
     }
 
@@ -75,6 +91,8 @@ impl Lanes {
             Lane::Exec => &self.exec,
             Lane::Transfer => &self.transfer,
             Lane::Pull => &self.pull,
+            Lane::Network => &self.network,
+            Lane::Removal => &self.removal,
         }
     }
 }

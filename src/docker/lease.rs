@@ -61,6 +61,8 @@ struct State {
 #[derive(Debug)]
 struct Held {
     stage: Stage,
+    /// How many creates of this name count on it: of several only one makes something.
+    makers: usize,
     /// How many handles have taken it over from another process; 0 for one of this process.
     takers: usize,
     /// The agent that wants to hear of its owner.
@@ -73,6 +75,29 @@ enum Stage {
     /// Its container may not be there yet.
     Making,
     Made,
+}
+
+impl State {
+    fn hold(&mut self, sandbox: &str, presence: Presence) {
+        let held = self.held.entry(sandbox.to_owned()).or_insert_with(|| Held {
+            stage: Stage::Making,
+            makers: 0,
+            takers: 0,
+            agent: None,
+            _presence: presence,
+        });
+        held.makers += 1;
+    }
+
+    /// One maker less; the last one ends it.
+    fn give_up(&mut self, sandbox: &str) -> Option<Held> {
+        let held = self.held.get_mut(sandbox)?;
+        held.makers = held.makers.saturating_sub(1);
+        if held.makers > 0 {
+            return None;
+        }
+        self.held.remove(sandbox)
+    }
 }
 
 /// All keepers that are in use, so that providers for the same engine share one.
@@ -104,15 +129,10 @@ impl Keeper {
 
     /// The lease is kept for a sandbox, or a network or volume, that is about to be made.
     pub(super) fn hold(self: &Arc<Self>, sandbox: &str) {
-        let held = Held {
-            stage: Stage::Making,
-            takers: 0,
-            agent: None,
-            _presence: Presence::show(),
-        };
+        let presence = Presence::show();
         let starts = {
             let mut state = self.state();
-            state.held.insert(sandbox.to_owned(), held);
+            state.hold(sandbox, presence);
             !std::mem::replace(&mut state.is_running, true)
         };
         if starts {
@@ -147,9 +167,18 @@ impl Keeper {
 
     /// The sandbox is gone, or was never made.
     fn let_go(&self, sandbox: &str) {
+        self.end_hold(|state| state.held.remove(sandbox));
+    }
+
+    /// One of the creates of this name has made nothing, or what it made is gone. Another one may have made something.
+    fn give_up(&self, sandbox: &str) {
+        self.end_hold(|state| state.give_up(sandbox));
+    }
+
+    fn end_hold(&self, end: impl FnOnce(&mut State) -> Option<Held>) {
         let gone = {
             let mut state = self.state();
-            let gone = state.held.remove(sandbox);
+            let gone = end(&mut state);
             if gone.is_some() && state.held.is_empty() {
                 self.emptied.notify_one();
             }
@@ -304,6 +333,13 @@ pub(super) fn let_go(sandbox: &str) {
     }
 }
 
+/// One of the creates of this name needs the lease no more; another one may.
+pub(super) fn give_up(sandbox: &str) {
+    for keeper in keepers() {
+        keeper.give_up(sandbox);
+    }
+}
+
 impl DockerProvider {
     /// The keeper of this process's lease on the engine, for something that is about to be made.
     pub(super) async fn keeper(&self) -> Result<&Arc<Keeper>> {
@@ -332,5 +368,21 @@ impl DockerProvider {
             Some(keeper) => keeper.released().await,
             None => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn b33_a_create_that_was_refused_leaves_the_hold_of_another_of_the_same_name() {
+        let mut state = State::default();
+        state.hold("network n", Presence::show());
+        state.hold("network n", Presence::show());
+        assert!(state.give_up("network n").is_none());
+        assert!(state.held.contains_key("network n"));
+        assert!(state.give_up("network n").is_some());
+        assert!(state.give_up("network n").is_none() && state.held.is_empty());
     }
 }

@@ -39,6 +39,7 @@ mod snapshot;
 mod starting;
 mod stats;
 mod status;
+mod subnets;
 mod upkeep;
 
 use std::fmt;

@@ -143,7 +143,7 @@ pub trait ContainersProvider: SandboxProvider {
     /// [`ErrorKind::CreateFailed`](crate::ErrorKind::CreateFailed).
     ///
     /// # Cancel safety
-    /// Dropping the future may leave the volume; it has the library's labels.
+    /// Dropping the future leaves nothing: what it made is removed in the background.
     async fn create_volume(&self, spec: &VolumeSpec) -> Result<()>;
 
     /// Finds a volume by its name.

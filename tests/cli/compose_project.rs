@@ -45,6 +45,20 @@ async fn a_plan_is_data_and_what_is_not_allowed_is_refused_by_name() {
         stderr.contains("services.a") && stderr.contains("privileged"),
         "{stderr}"
     );
+    // Where networks come from is the caller's choice, and seen in the plan.
+    let chosen = ["plan", "-p", "p", "--subnets", "10.77.0.0/16", "--format", "json"];
+    let (code, stdout, _) = compose(&good, &chosen).await;
+    let plan: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(code, Some(0));
+    assert_eq!(plan["networks"][0]["spec"]["subnets"]["range"], "10.77.0.0/16");
+    let (code, _, stderr) = compose(&good, &["plan", "-p", "p", "--subnets", "10.77.1.0/16"]).await;
+    assert_eq!(code, Some(2));
+    assert!(stderr.contains("10.77.1.0/16"), "{stderr}");
+    let shared = ["plan", "-p", "p", "--shared-network", "bench", "--format", "json"];
+    let (code, stdout, _) = compose(&good, &shared).await;
+    let plan: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((code, &plan["networks"][0]["external"]), (Some(0), &true.into()));
+    assert_eq!(plan["networks"][0]["spec"]["name"], "bench");
 }
 
 #[tokio::test]

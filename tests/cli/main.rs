@@ -6,9 +6,15 @@
     reason = "a test ends where it can't go on, and says why it was skipped"
 )]
 
+#[path = "../common/example.rs"]
+mod example;
+#[path = "../common/proxy.rs"]
+mod proxy;
+
 mod bench;
 mod compose_config;
 mod compose_project;
+mod compose_signals;
 mod connected;
 mod cp;
 mod doctor;

@@ -83,17 +83,26 @@ pub(crate) fn project_of(test: &DockerTest, case: &Path, name: &str) -> AsyncSan
 pub(crate) enum Lacks {
     /// The engine speaks no such API; the start must say so.
     Api(String),
-    /// It is for other machines.
-    Machine,
+    /// It is for machines with this, which few have.
+    Machine(String),
 }
+
+/// Names what this machine has of what fixtures need and few machines have, separated by commas.
+const HAS: &str = "GYM_SANDBOX_TEST_HAS";
 
 pub(crate) async fn lacks(case: &Path) -> Option<Lacks> {
     let described = json(&case.join("case.json"));
-    if described["arch"]
+    if let Some(arch) = described["arch"]
         .as_str()
-        .is_some_and(|arch| arch != std::env::consts::ARCH)
+        .filter(|arch| *arch != std::env::consts::ARCH)
     {
-        return Some(Lacks::Machine);
+        return Some(Lacks::Machine(arch.to_owned()));
+    }
+    if let Some(need) = described["needs"].as_str() {
+        let has = std::env::var(HAS).unwrap_or_default();
+        if !has.split(',').any(|has| has == need) {
+            return Some(Lacks::Machine(need.to_owned()));
+        }
     }
     let wanted = described["api"].as_str()?;
     let version = engine().version().await.unwrap().api_version.unwrap();
@@ -140,8 +149,11 @@ async fn run(test: &DockerTest, case: &Path) -> Result<(), String> {
     let project = project_of(test, case, &name);
     match lacks(case).await {
         None => {}
-        Some(Lacks::Machine) => {
-            eprintln!("skipped: {} is for another machine", case.display());
+        Some(Lacks::Machine(need)) => {
+            eprintln!(
+                "skipped: {} needs {need}; {HAS} can say that it is here",
+                case.display()
+            );
             return Ok(());
         }
         Some(Lacks::Api(version)) => {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::fixtures::{cases, json};
 
 /// Rows without a fixture, and why.
-const WITHOUT: [(&str, &str); 10] = [
+const WITHOUT: [(&str, &str); 3] = [
     (
         "networks.*.external",
         "d18_external_networks_and_volumes_are_used_and_stay",
@@ -22,28 +22,6 @@ const WITHOUT: [(&str, &str); 10] = [
         "services.*.build.platforms",
         "an engine builds for its own platform only",
     ),
-    (
-        "services.*.cpu_rt_period",
-        "kernels with real-time groups are rare",
-    ),
-    (
-        "services.*.cpu_rt_runtime",
-        "kernels with real-time groups are rare",
-    ),
-    (
-        "services.*.deploy.resources.reservations.devices",
-        "needs a graphics card",
-    ),
-    ("services.*.gpus", "needs a graphics card"),
-    (
-        "services.*.blkio_config",
-        "needs a scheduler of the kernel that weighs, or a disk to limit",
-    ),
-    (
-        "services.*.privileged",
-        "engines in containers have no privileges to give",
-    ),
-    ("services.*.storage_opt", "needs a storage driver with quotas"),
 ];
 
 #[test]

@@ -5,6 +5,8 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../common/example.rs"]
+mod example;
 
 mod access;
 mod connect;

@@ -24,5 +24,6 @@ mod options;
 mod pools;
 mod ports;
 mod probe;
+mod subnets;
 mod support;
 mod ttl;

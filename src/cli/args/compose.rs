@@ -100,6 +100,13 @@ pub(in crate::cli) struct ChoiceArgs {
     /// An image in place of what a service names or builds [repeatable]
     #[arg(long, value_name = "SERVICE=REF")]
     pub(in crate::cli) image: Vec<String>,
+    /// The range that networks get their subnets from, as in 10.77.0.0/16; `engine` for the engine's own pools
+    /// [default: 198.18.0.0/15]
+    #[arg(long, value_name = "RANGE")]
+    pub(in crate::cli) subnets: Option<String>,
+    /// A network of the engine for all projects, in place of a bridge for each: they can reach each other then
+    #[arg(long, value_name = "NETWORK")]
+    pub(in crate::cli) shared_network: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]

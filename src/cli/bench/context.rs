@@ -36,7 +36,7 @@ pub(in crate::cli) struct Context<'a> {
     pub(in crate::cli) cli: DockerCli,
     /// The project that is up, for those who know it by name.
     pub(in crate::cli) upped: Upped,
-    /// What the engine has room for.
+    /// What copies of a project need.
     pub(in crate::cli) room: Room,
     /// The docker compose command. None where it is not there.
     pub(in crate::cli) docker_compose: Option<DockerCompose>,

@@ -19,62 +19,47 @@ const COPIES_QUICK: u32 = 2;
 
 const SLEEP: [&str; 2] = ["sleep", "600"];
 
-/// A network with a subnet of its own needs none of the engine's pools. These are of the range that is set apart for
-/// benchmarks (RFC 2544): 8,192 of them, of which each process takes a part that begins anywhere.
-const SUBNETS: u32 = 8_192;
+/// The bare calls give each network a subnet, as the library does: the engine's pools may hold fewer. They are of the same
+/// range, which is set apart for benchmarks (RFC 2544): 4,096 of them, of which each process takes a part that begins
+/// anywhere.
+const SUBNETS: u32 = 4_096;
 
 /// What copies need from the engine beside the projects.
 #[derive(Debug)]
 pub(in crate::cli) struct Room {
     /// How many creates and starts are in flight.
     pub(in crate::cli) creates: usize,
-    /// How many networks the engine's pools have room for.
-    pub(in crate::cli) networks: u64,
-    /// The number of the first subnet.
+    /// The number of the first subnet of the bare calls.
     first: u32,
 }
 
 impl Room {
     /// Of an engine with that many processors. The library would choose the same number of creates; here both sides are
     /// given it.
-    pub(in crate::cli) fn new(processors: Option<u32>, networks: u64) -> Self {
+    pub(in crate::cli) fn new(processors: Option<u32>) -> Self {
         let processors = processors.and_then(|count| usize::try_from(count).ok());
         Self {
             creates: (2 * processors.unwrap_or(2)).clamp(4, 64),
-            networks,
             first: uuid::Uuid::new_v4().as_fields().0 % SUBNETS,
         }
     }
 
-    /// Says whether the copies leave the pools some room for others.
-    fn is_enough(&self, copies: u32) -> bool {
-        self.networks >= u64::from(copies) + 4
-    }
-
-    /// The subnet of a copy. None where the engine is to choose one.
-    fn subnet(&self, copy: u32, copies: u32) -> Option<String> {
-        (!self.is_enough(copies)).then(|| subnet((self.first + copy) % SUBNETS))
+    /// The subnet of a copy of the bare calls.
+    fn subnet(&self, copy: u32) -> String {
+        subnet((self.first + copy) % SUBNETS)
     }
 
     /// What a row says about it.
     pub(super) fn note(&self, context: &Context<'_>) -> String {
         let (copies, creates) = (copies(context), self.creates);
-        let note = format!("{copies} copies, {creates} creates and starts in flight");
-        if self.is_enough(copies) {
-            return note;
-        }
-        format!(
-            "{note}; the engine's address pools have room for {} more networks, so that each copy has a subnet of its own \
-             (give the engine larger `default-address-pools` to do without)",
-            self.networks
-        )
+        format!("{copies} copies, {creates} creates and starts in flight, a subnet for each copy")
     }
 }
 
 fn subnet(number: u32) -> String {
-    let offset = number * 16;
+    let offset = number * 32;
     format!(
-        "198.{}.{}.{}/28",
+        "198.{}.{}.{}/27",
         18 + (offset >> 16),
         (offset >> 8) & 0xff,
         offset & 0xff
@@ -88,15 +73,12 @@ fn copies(context: &Context<'_>) -> u32 {
 /// By the library: all up, then all down.
 pub(super) async fn ours(context: &Context<'_>) -> Result<()> {
     let copies = copies(context);
-    let folder = context.scratch.file(FILE, text(context, copies)).await?;
+    let folder = context.scratch.file(FILE, text(context)).await?;
     let provider = context.left.provider(Some(context.room.creates))?;
     let projects: Vec<Arc<AsyncSandboxCompose>> = (0..copies)
-        .map(|copy| {
+        .map(|_| {
             let provider: Arc<dyn SandboxProvider> = Arc::clone(&provider) as _;
-            let mut project = AsyncSandboxCompose::new(provider).with_compose_file(folder.join(FILE));
-            if let Some(subnet) = context.room.subnet(copy, copies) {
-                project = project.with_variable("SUBNET", subnet);
-            }
+            let project = AsyncSandboxCompose::new(provider).with_compose_file(folder.join(FILE));
             context.left.project(project)
         })
         .collect();
@@ -114,7 +96,7 @@ pub(super) async fn raw(context: &Context<'_>) -> Result<()> {
         .map(|copy| format!("gym-sandbox-bench-{run}-{copy}"))
         .collect();
     let numbered = (0..copies).zip(&names);
-    let up = numbered.map(|(copy, name)| raw_up(context, &lane, name, context.room.subnet(copy, copies)));
+    let up = numbered.map(|(copy, name)| raw_up(context, &lane, name, context.room.subnet(copy)));
     try_join_all(up)
         .await
         .map_err(|error| baseline_failed(Operation::ComposeUp, error))?;
@@ -124,14 +106,9 @@ pub(super) async fn raw(context: &Context<'_>) -> Result<()> {
     nothing_left(context).await
 }
 
-async fn raw_up(
-    context: &Context<'_>,
-    lane: &Semaphore,
-    name: &str,
-    subnet: Option<String>,
-) -> Result<(), RawError> {
+async fn raw_up(context: &Context<'_>, lane: &Semaphore, name: &str, subnet: String) -> Result<(), RawError> {
     let raw = context.raw;
-    raw.make_network(name, subnet.as_deref()).await?;
+    raw.make_network(name, Some(&subnet)).await?;
     let (web, worker) = (format!("{name}-web"), format!("{name}-worker"));
     let make = async |container: &str| {
         // Nobody closes the lane.
@@ -171,20 +148,15 @@ async fn nothing_left(context: &Context<'_>) -> Result<()> {
     )
 }
 
-fn text(context: &Context<'_>, copies: u32) -> String {
+fn text(context: &Context<'_>) -> String {
     let (image, mark) = (context.fleet.image(), context.raw.mark());
     let common = format!(
         "    image: \"{image}\"\n    init: true\n    command: [sleep, \"600\"]\n    \
          labels:\n      {LABEL}: \"{mark}\"\n"
     );
-    let subnet = if context.room.is_enough(copies) {
-        ""
-    } else {
-        "    ipam:\n      config:\n        - subnet: \"${SUBNET}\"\n"
-    };
     format!(
         "services:\n  web:\n{common}  worker:\n{common}    depends_on: [web]\n\
-         networks:\n  default:\n    labels:\n      {LABEL}: \"{mark}\"\n{subnet}"
+         networks:\n  default:\n    labels:\n      {LABEL}: \"{mark}\"\n"
     )
 }
 
@@ -195,21 +167,19 @@ mod tests {
     #[test]
     fn subnets_are_of_the_benchmark_range_and_do_not_overlap() {
         for (number, text) in [
-            (0, "198.18.0.0/28"),
-            (15, "198.18.0.240/28"),
-            (16, "198.18.1.0/28"),
-            (SUBNETS - 1, "198.19.255.240/28"),
+            (0, "198.18.0.0/27"),
+            (7, "198.18.0.224/27"),
+            (8, "198.18.1.0/27"),
+            (SUBNETS - 1, "198.19.255.224/27"),
         ] {
             assert_eq!(subnet(number), text);
         }
     }
 
     #[test]
-    fn pools_with_room_are_used() {
-        let room = |networks| Room::new(Some(2), networks);
-        assert_eq!(room(68).subnet(0, 64), None);
-        assert!(room(67).subnet(0, 64).is_some());
-        assert_eq!(Room::new(None, 0).creates, 4);
-        assert_eq!(Room::new(Some(100), 0).creates, 64);
+    fn as_many_creates_are_in_flight_as_the_library_would_choose() {
+        assert_eq!(Room::new(None).creates, 4);
+        assert_eq!(Room::new(Some(2)).creates, 4);
+        assert_eq!(Room::new(Some(100)).creates, 64);
     }
 }

@@ -51,7 +51,7 @@ pub(in crate::cli) async fn run(request: BenchRequest) -> Result<u8> {
             address: engine.address.clone(),
             cli: DockerCli::find().await,
             upped: Upped::default(),
-            room: Room::new(engine.cpus, engine.networks_free),
+            room: Room::new(engine.cpus),
             docker_compose: DockerCompose::find().await,
             scratch: Scratch::new().await?,
             is_quick: request.effort == Effort::Quick,

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use gym_sandbox::compose::{
     ContainerNames, DownOptions, HostPorts, LoadOptions, PlanOptions, ProjectLifetime, ProjectName,
-    VolumeFate, config,
+    ProjectNetworks, VolumeFate, config,
 };
+use gym_sandbox::container::Subnets;
 use gym_sandbox::docker::DockerConfig;
 use gym_sandbox::{Error, LogOptions, Operation, Result};
 
@@ -102,6 +103,14 @@ fn project(args: ProjectArgs, choices: ChoiceArgs) -> Result<ProjectRequest> {
     };
     if choices.literal_container_names {
         plan.container_names = ContainerNames::Literal;
+    }
+    match choices.subnets.as_deref() {
+        None => {}
+        Some("engine") => plan.subnets = Subnets::Engine,
+        Some(range) => plan.subnets = Subnets::Range(range.parse()?),
+    }
+    if let Some(network) = choices.shared_network {
+        plan.networks = ProjectNetworks::Shared(network);
     }
     for entry in choices.image {
         let (service, image) = entry.split_once('=').ok_or_else(|| {

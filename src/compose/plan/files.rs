@@ -2,7 +2,7 @@
 
 use super::service::Subject;
 use super::{FileStep, Notes, Planner, service_path};
-use crate::compose::model::{FileMode, FileMount, SecretValue};
+use crate::compose::model::{FileMode, FileMount, MountType, SecretValue};
 use crate::compose::path::YamlPath;
 use crate::spec::FileOwner;
 use crate::spec::container::{ContainerSpec, MountSpec};
@@ -44,6 +44,15 @@ pub(super) fn steps(planner: &Planner<'_>, subject: &Subject<'_>, notes: &mut No
             }
             Origin::File(_) | Origin::Nowhere => continue,
         };
+        if let Some(tmpfs) = hiding_tmpfs(subject, &placed.target) {
+            let message = format!(
+                "`{}` would never be seen: a tmpfs is mounted over it at `{tmpfs}`",
+                placed.mount.source
+            );
+            let hint = "place it elsewhere with `target`, or take it from a `file`, which is mounted";
+            notes.error(placed.path, message, Some(hint));
+            continue;
+        }
         if subject.service.read_only {
             let message = format!(
                 "`{}` cannot be put into a read-only root file system",
@@ -139,6 +148,26 @@ fn placed<'a>(planner: &Planner<'a>, subject: &Subject<'a>) -> Vec<Placed<'a>> {
         });
     }
     all
+}
+
+/// The tmpfs that a file would be under, which is put in before anything is mounted: docker compose loses it silently.
+fn hiding_tmpfs(subject: &Subject<'_>, target: &str) -> Option<String> {
+    let service = subject.service;
+    let of_tmpfs = service.tmpfs.iter().map(|entry| {
+        let (path, _options) = entry.split_once(':').unwrap_or((entry, ""));
+        (path, true)
+    });
+    let of_volumes = service
+        .volumes
+        .iter()
+        .map(|mount| (mount.target.as_str(), mount.kind == MountType::Tmpfs));
+    let above = of_tmpfs.chain(of_volumes).filter(|(path, _)| {
+        let rest = target.strip_prefix(path.trim_end_matches('/'));
+        rest.is_some_and(|rest| rest.starts_with('/'))
+    });
+    // The deepest one is what the file would be in.
+    let deepest = above.max_by_key(|(path, _)| path.trim_end_matches('/').len());
+    deepest.and_then(|(path, is_tmpfs)| is_tmpfs.then(|| path.to_owned()))
 }
 
 fn target(mount: &FileMount, folder: &str) -> String {

@@ -7,11 +7,13 @@
 //! | the steps | `steps.rs` |
 //! | one service, one container | `service.rs`, `process.rs`, `resources.rs`, `network.rs`, `mounts.rs`, `files.rs` |
 //! | images, networks and volumes | `image.rs`, `shared.rs` |
+//! | one network for many projects | `bridge.rs` |
 //! | labels and names | `labels.rs` |
 //! | what is refused, what has no effect | `refuse.rs` |
 //! | who comes before whom | `order.rs` |
 //! | the same without containers | `generic/` |
 
+mod bridge;
 mod files;
 mod generic;
 mod image;
@@ -27,7 +29,9 @@ mod service;
 mod shared;
 mod steps;
 
-pub use options::{ContainerNames, HostPorts, ImageNames, PlanOptions, ProjectLifetime, VolumeSource};
+pub use options::{
+    ContainerNames, HostPorts, ImageNames, PlanOptions, ProjectLifetime, ProjectNetworks, VolumeSource,
+};
 pub use steps::{
     BuildStep, ContainerStep, DependencyStep, FileStep, HelperStep, HookStep, ImageSource, ImageStep,
     NetworkStep, Plan, PullWhen, ServiceStep, VolumeStep,

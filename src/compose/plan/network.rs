@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use super::service::Subject;
 use super::{ContainerNames, HostPorts, Notes, Planner, service_path, text};
-use crate::compose::model::{Hosts, Port, ServiceNetwork};
+use crate::compose::model::{Hosts, Port, Service, ServiceNetwork};
 use crate::spec::Ports;
 use crate::spec::container::{ContainerSpec, EndpointSpec, NetworkAttachment, Protocol, PublishedPort};
 
@@ -61,15 +61,19 @@ fn attachment(planner: &Planner<'_>, subject: &Subject<'_>, notes: &mut Notes) -
 
 fn endpoints(planner: &Planner<'_>, subject: &Subject<'_>) -> Vec<EndpointSpec> {
     let service = subject.service;
-    let mut endpoints = Vec::new();
+    let mut endpoints: Vec<EndpointSpec> = Vec::new();
     for key in service.networks_by_priority() {
         let Some(network) = planner.project.networks.get(key) else {
             continue;
         };
-        let mut endpoint = EndpointSpec::new(&network.name);
         let settings = service.networks.get(key).and_then(Option::as_ref);
-        endpoint.aliases = aliases(planner, subject, settings);
+        let bridge = planner.bridge_of(network);
+        let mut endpoint = EndpointSpec::new(bridge.unwrap_or(&network.name));
+        endpoint.aliases = aliases(planner, subject.name, subject.service, settings);
         endpoint.links = links(planner, subject);
+        if bridge.is_some() {
+            planner.scope_names(key, &mut endpoint);
+        }
         if let Some(settings) = settings {
             endpoint.ipv4_address = text(&settings.ipv4_address);
             endpoint.ipv6_address = text(&settings.ipv6_address);
@@ -79,19 +83,30 @@ fn endpoints(planner: &Planner<'_>, subject: &Subject<'_>) -> Vec<EndpointSpec> 
             endpoint.gateway_priority = (settings.gw_priority != 0).then_some(settings.gw_priority);
             endpoint.interface_name = text(&settings.interface_name);
         }
-        endpoints.push(endpoint);
+        match endpoints
+            .iter_mut()
+            .find(|known| known.network == endpoint.network)
+        {
+            Some(known) => super::bridge::join(known, endpoint),
+            None => endpoints.push(endpoint),
+        }
     }
     endpoints
 }
 
 /// The service's name and its own aliases; the container's name goes before them, see [`name_in_networks`].
-fn aliases(planner: &Planner<'_>, subject: &Subject<'_>, settings: Option<&ServiceNetwork>) -> Vec<String> {
-    let mut aliases = vec![subject.name.to_owned()];
+pub(super) fn aliases(
+    planner: &Planner<'_>,
+    name: &str,
+    service: &Service,
+    settings: Option<&ServiceNetwork>,
+) -> Vec<String> {
+    let mut aliases = vec![name.to_owned()];
     let own = settings
         .map(|settings| settings.aliases.as_slice())
         .unwrap_or_default();
-    let container = text(&subject.service.container_name)
-        .filter(|_| planner.options.container_names == ContainerNames::Alias);
+    let container =
+        text(&service.container_name).filter(|_| planner.options.container_names == ContainerNames::Alias);
     for alias in own.iter().chain(&container) {
         if !aliases.contains(alias) {
             aliases.push(alias.clone());

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::provider::Policy;
+use crate::spec::container::Subnets;
 use crate::spec::{FileOwner, SandboxSpec};
 
 /// What becomes of the host ports that a file asks for.
@@ -29,6 +30,22 @@ pub enum ContainerNames {
     Alias,
     /// It is the name of the container, which there can be once on an engine.
     Literal,
+}
+
+/// Which networks a project's services are in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ProjectNetworks {
+    /// Networks of its own: projects do not reach each other.
+    #[default]
+    Own,
+    /// This network of the engine, which must exist, in place of every plain one: a bridge without a subnet, options or
+    /// `internal`. Networks that ask for more stay the project's own.
+    ///
+    /// **Projects that share a network reach each other by their addresses.** They don't by mistake: the names of
+    /// services lead to those of the same project only, through links. On the network itself a service is called
+    /// `SERVICE.PROJECT`.
+    Shared(String),
 }
 
 /// What built images are called.
@@ -98,6 +115,10 @@ pub struct PlanOptions {
     pub host_ports: HostPorts,
     /// What becomes of `container_name`.
     pub container_names: ContainerNames,
+    /// Which networks services are in.
+    pub networks: ProjectNetworks,
+    /// Where the subnets of networks come from that name none.
+    pub subnets: Subnets,
     /// What built images are called.
     pub image_names: ImageNames,
     /// Images to take in place of what a service names or builds, by service.

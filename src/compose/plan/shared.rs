@@ -21,11 +21,25 @@ pub(super) fn networks(planner: &Planner<'_>, notes: &mut Notes) -> Vec<NetworkS
     let mut steps = Vec::new();
     for (key, network) in project.networks.iter().filter(|(key, _)| used(key)) {
         reserved_labels(&network.labels, &YamlPath::of_keys(["networks", key]), notes);
-        steps.push(NetworkStep {
-            key: key.clone(),
-            external: network.external,
-            spec: network_spec(planner, key, network),
-        });
+        let step = match planner.bridge_of(network) {
+            Some(bridge) => NetworkStep {
+                key: key.clone(),
+                external: true,
+                spec: NetworkSpec::new(bridge),
+            },
+            None => NetworkStep {
+                key: key.clone(),
+                external: network.external,
+                spec: network_spec(planner, key, network),
+            },
+        };
+        // Several may be the same one, which is looked for once.
+        if !steps
+            .iter()
+            .any(|known: &NetworkStep| known.external && known.spec.name == step.spec.name)
+        {
+            steps.push(step);
+        }
     }
     steps
 }
@@ -54,6 +68,13 @@ fn network_spec(planner: &Planner<'_>, key: &str, network: &Network) -> NetworkS
             auxiliary_addresses: pool.aux_addresses.clone(),
         })
         .collect();
+    spec.subnets = planner.options.subnets;
+    let containers = planner.project.services.values();
+    let containers: i64 = containers
+        .filter(|service| service.networks.contains_key(key))
+        .map(|service| service.replicas().max(0))
+        .sum();
+    spec.containers = u32::try_from(containers).unwrap_or(u32::MAX);
     spec.labels = planner.network_labels(key, &network.labels);
     spec
 }

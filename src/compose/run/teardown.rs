@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::future::join_all;
 
 use crate::compose::plan::{PROJECT, SERVICE, ServiceStep};
-use crate::error::{Error, Operation, Result};
+use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::provider::{ContainersProvider, SandboxProvider};
 use crate::spec::container::ContainerDetail;
 use crate::spec::{Ports, SandboxStatus};
@@ -27,7 +27,9 @@ const DEPENDS_ON: &str = "com.docker.compose.depends_on";
 /// was cut off is still being undone.
 const TRIES: u32 = 40;
 /// About 13 s: an engine with much to do lets go of a removed container's endpoints late.
-const TRIES_IN_USE: u32 = 12;
+const TRIES_IN_USE: u32 = 11;
+/// Each has taken a minute already.
+const TRIES_TOO_LATE: u32 = 2;
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// What becomes of a project's volumes.
@@ -124,18 +126,24 @@ impl Crew {
     }
 }
 
-/// Tries again while something still uses it.
+/// Tries again while something still uses it, or the engine has too much to do.
 async fn until_free<F: Future<Output = Result<()>>>(mut remove: impl FnMut() -> F) -> Result<()> {
     let mut pause = Duration::from_millis(50);
-    let mut tries = 0;
+    let (mut in_use, mut too_late) = (0, 0);
     loop {
-        tries += 1;
-        match remove().await {
-            Err(error) if error.kind() == crate::error::ErrorKind::Conflict && tries < TRIES_IN_USE => {
-                tracing::debug!(%error, "still in use");
+        let error = match remove().await {
+            Err(error) if error.kind() == ErrorKind::Conflict && in_use < TRIES_IN_USE => {
+                in_use += 1;
+                error
+            }
+            // A busy engine may not have come to it.
+            Err(error) if error.kind() == ErrorKind::Timeout && too_late < TRIES_TOO_LATE => {
+                too_late += 1;
+                error
             }
             result => return result,
-        }
+        };
+        tracing::debug!(%error, "removing is tried again");
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }

@@ -78,6 +78,7 @@ pub(super) async fn reach(candidate: &Candidate) -> Result<Engine, Failure> {
             .mem_total
             .and_then(|bytes| u64::try_from(bytes).ok())
             .filter(|bytes| *bytes > 0),
+        has_own_pools: info.default_address_pools.is_some_and(|pools| !pools.is_empty()),
         os_type: info
             .os_type
             .or(version.os)
@@ -262,6 +263,8 @@ fn unanswered(failure: &EngineFailure) -> Failure {
             "it is not a usable engine: its answer can't be read: {text}"
         )),
         EngineFailure::Transport { text } => Failure::unavailable(text.clone()),
+        // Nobody makes a network to reach an engine.
+        EngineFailure::NoSubnet { .. } => Failure::unavailable(failure.to_string()),
     }
 }
 

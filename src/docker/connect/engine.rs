@@ -35,6 +35,8 @@ pub(in crate::docker) struct Engine {
     pub(in crate::docker) cpus: Option<u32>,
     /// Memory that the engine has.
     pub(in crate::docker) memory_bytes: Option<u64>,
+    /// Whether its operator has told it which address pools to take subnets from.
+    pub(in crate::docker) has_own_pools: bool,
     /// `linux` or `windows`.
     pub(in crate::docker) os_type: Arc<str>,
     /// As the kernel names it, such as `x86_64`.

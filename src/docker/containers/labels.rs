@@ -6,7 +6,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::super::config::LeaseConfig;
 use super::super::connect::Engine;
-use super::super::lease::let_go;
+use super::super::lease::{give_up, let_go};
 use super::super::owner::{Keep, LABEL, Stamp};
 
 /// What an object of a project is.
@@ -78,5 +78,8 @@ pub(super) fn forget(container: &str) {
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .remove(container);
-    let_go(name.as_deref().unwrap_or(container));
+    match name {
+        Some(name) => give_up(&name),
+        None => let_go(container),
+    }
 }

@@ -21,6 +21,7 @@ use crate::spec::Ports;
 use crate::spec::container::{ContainerDetail, ContainerSpec, NetworkSpec, SharedObject, VolumeSpec};
 
 use super::DockerProvider;
+use super::lanes::Lane;
 
 #[async_trait]
 impl ContainersProvider for DockerProvider {
@@ -41,7 +42,9 @@ impl ContainersProvider for DockerProvider {
     }
 
     async fn remove_container(&self, container: &str) -> Result<()> {
+        let slot = self.lanes().slot(Lane::Removal).await?;
         DockerProvider::remove_container(self, container).await?;
+        drop(slot);
         labels::forget(container);
         Ok(())
     }

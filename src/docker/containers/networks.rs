@@ -6,7 +6,8 @@ use std::sync::Arc;
 use bollard::Docker;
 use bollard::models::{Ipam, IpamConfig, Network, NetworkCreateRequest, NetworkCreateResponse};
 use bollard::query_parameters::ListNetworksOptionsBuilder;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, MutexGuard, OwnedSemaphorePermit, oneshot};
+use tokio::task::JoinHandle;
 
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::spec::container::{NetworkSpec, SharedObject};
@@ -14,8 +15,10 @@ use crate::spec::container::{NetworkSpec, SharedObject};
 use super::super::DockerProvider;
 use super::super::connect::{ApiVersion, Engine};
 use super::super::failure::{EngineFailure, QUICK, REMOVE, call};
-use super::super::lease::{let_go, network_hold};
+use super::super::lanes::Lane;
+use super::super::lease::{give_up, network_hold};
 use super::super::owner::Keep;
+use super::super::subnets::{self, Choice};
 use super::label_filter;
 use super::labels::{Kind, forget, keep_of, note_name, stamped};
 
@@ -24,7 +27,7 @@ const ONE_OF_A_NAME: ApiVersion = ApiVersion::new(1, 44);
 
 impl DockerProvider {
     /// Makes a network. The call is seen through to its end in a task of its own, and what it made is removed when
-    /// nobody waits for it any more.
+    /// nobody waits for it any more; closing the provider waits for that.
     pub(super) async fn make_network(&self, spec: &NetworkSpec) -> Result<String> {
         let engine = self.engine().await?;
         let mut body = request(spec, engine)?;
@@ -42,51 +45,61 @@ impl DockerProvider {
         if is_held {
             keeper.hold(&held);
         }
-        let client = engine.client.clone();
-        let refuses_second = engine.api_version >= ONE_OF_A_NAME;
-        let (answer, answered) = tokio::sync::oneshot::channel();
+        let engine = engine.clone();
+        let choice = Choice::of(spec, &engine);
+        let (wanted, unwanted) = oneshot::channel::<()>();
         let provider = self.clone();
-        tokio::spawn(async move {
-            let made = if refuses_second {
-                call(REMOVE, client.create_network(body)).await
-            } else {
-                make_the_only_one(&client, body).await
+        let task = tokio::spawn(async move {
+            let made = tokio::select! {
+                biased;
+                // Nothing has been made while it waits for its turn.
+                _ = unwanted => Err(EngineFailure::cut_off()),
+                turn = provider.turn(&engine) => match turn {
+                    Ok(turn) => make(&turn, &engine, choice, body).await,
+                    Err(failure) => Err(failure),
+                },
             };
             match &made {
                 Ok(made) if is_held => {
                     keeper.made(&held);
                     note_name(&made.id, &held);
                 }
-                Ok(_) => {}
-                Err(_) => let_go(&held),
+                Err(_) if is_held => give_up(&held),
+                Ok(_) | Err(_) => {}
             }
-            if let Err(Ok(orphan)) = answer.send(made) {
-                let reaper = provider.reaper().clone();
-                reaper.submit("remove a cancelled network", async move {
-                    if let Err(error) = provider.remove_network_if_present(&orphan.id).await {
-                        tracing::warn!(%error, "a cancelled network is left to a sweep");
-                    }
-                });
-            }
+            made
         });
-        let made = answered.await.unwrap_or_else(|_| {
-            Err(EngineFailure::Transport {
-                text: "the call was cut off".to_owned(),
-            })
-        });
-        let made = made.map_err(|failure| {
-            let kind = if failure.is_status(409) {
-                ErrorKind::Conflict
-            } else {
-                ErrorKind::CreateFailed
-            };
-            failure.into_error(
-                Operation::Create,
-                format!("network `{}` could not be made", spec.name),
-                kind,
-            )
-        })?;
-        Ok(made.id)
+        let mut making = Making {
+            provider: self,
+            task: Some(task),
+            _wanted: wanted,
+        };
+        let made = match making.task.as_mut() {
+            Some(task) => task.await.unwrap_or_else(|_| Err(EngineFailure::cut_off())),
+            None => Err(EngineFailure::cut_off()),
+        };
+        // It is the caller's now, or nothing.
+        making.task = None;
+        made.map(|made| made.id)
+            .map_err(|failure| not_made(&spec.name, failure))
+    }
+
+    async fn turn(&self, engine: &Engine) -> Result<Turn, EngineFailure> {
+        /// Of the creates of this process only one is between its two looks.
+        static ALONE: Mutex<()> = Mutex::const_new(());
+        let takes_a_second = engine.api_version < ONE_OF_A_NAME;
+        let alone = if takes_a_second {
+            Some(ALONE.lock().await)
+        } else {
+            None
+        };
+        let slot = self.lanes().slot(Lane::Network).await;
+        Ok(Turn {
+            alone,
+            _slot: slot.map_err(|error| EngineFailure::Transport {
+                text: error.to_string(),
+            })?,
+        })
     }
 
     pub(super) async fn networks_named(&self, name: &str) -> Result<Vec<SharedObject>> {
@@ -105,7 +118,10 @@ impl DockerProvider {
 
     pub(super) async fn remove_network_if_present(&self, id: &str) -> Result<()> {
         let client = &self.engine().await?.client;
-        match call(REMOVE, client.remove_network(id)).await {
+        let slot = self.lanes().slot(Lane::Network).await?;
+        let removed = call(REMOVE, client.remove_network(id)).await;
+        drop(slot);
+        match removed {
             Err(failure) if !failure.is_status(404) => Err(failure.into_error(
                 Operation::Close,
                 format!("network `{id}` could not be removed"),
@@ -119,15 +135,57 @@ impl DockerProvider {
     }
 }
 
+/// What a network's create comes to. Dropped before its end it has what comes of it removed.
+struct Making<'a> {
+    provider: &'a DockerProvider,
+    task: Option<JoinHandle<Result<NetworkCreateResponse, EngineFailure>>>,
+    /// Its drop tells the task that it need not begin any more.
+    _wanted: oneshot::Sender<()>,
+}
+
+impl Drop for Making<'_> {
+    fn drop(&mut self) {
+        let Some(task) = self.task.take() else { return };
+        let provider = self.provider.clone();
+        let reaper = self.provider.reaper().clone();
+        reaper.submit("remove a cancelled network", async move {
+            let Ok(Ok(orphan)) = task.await else { return };
+            if let Err(error) = provider.remove_network_if_present(&orphan.id).await {
+                tracing::warn!(%error, "a cancelled network is left to a sweep");
+            }
+        });
+    }
+}
+
+/// A create's turn.
+struct Turn {
+    /// Held where the engine would make a second network of a name.
+    alone: Option<MutexGuard<'static, ()>>,
+    _slot: OwnedSemaphorePermit,
+}
+
+/// Makes a network, and sees to it that there is only one of its name.
+async fn make(
+    turn: &Turn,
+    engine: &Engine,
+    choice: Option<Choice>,
+    body: NetworkCreateRequest,
+) -> Result<NetworkCreateResponse, EngineFailure> {
+    if turn.alone.is_some() {
+        make_the_only_one(engine, choice, body).await
+    } else {
+        subnets::create(engine, choice, body).await
+    }
+}
+
 /// Makes a network where the engine would make a second one of its name: then nothing could be started in either, not
 /// even by its id (bugs B33).
 async fn make_the_only_one(
-    client: &Docker,
+    engine: &Engine,
+    choice: Option<Choice>,
     body: NetworkCreateRequest,
 ) -> Result<NetworkCreateResponse, EngineFailure> {
-    /// Of the creates of this process only one is between its two looks.
-    static TURN: Mutex<()> = Mutex::const_new(());
-    let _turn = TURN.lock().await;
+    let client = &engine.client;
     let name = body.name.clone();
     // As newer engines say it.
     let taken = || EngineFailure::Refused {
@@ -137,7 +195,7 @@ async fn make_the_only_one(
     if !named(client, &name).await?.is_empty() {
         return Err(taken());
     }
-    let made = call(REMOVE, client.create_network(body)).await?;
+    let made = subnets::create(engine, choice, body).await?;
     // Another process may have looked at the same moment. Whoever sees two gives way: there is never more than one.
     let look = named(client, &name).await;
     if look.as_ref().is_ok_and(|found| found.len() == 1) {
@@ -164,6 +222,26 @@ async fn listed(
     let options = ListNetworksOptionsBuilder::new().filters(filter).build();
     let listed = call(QUICK, client.list_networks(Some(options))).await?;
     Ok(listed.into_iter().filter_map(object_of).collect())
+}
+
+fn not_made(name: &str, failure: EngineFailure) -> Error {
+    let has_its_subnet = subnets::is_taken(&failure);
+    let kind = if failure.is_status(409) || has_its_subnet {
+        ErrorKind::Conflict
+    } else {
+        ErrorKind::CreateFailed
+    };
+    let error = failure.into_error(
+        Operation::Create,
+        format!("network `{name}` could not be made"),
+        kind,
+    );
+    if has_its_subnet {
+        return error.with_hint(
+            "another network has its subnet; leave the subnet out, so that copies of a project get one each",
+        );
+    }
+    error
 }
 
 fn not_listed(failure: EngineFailure) -> Error {

@@ -1,63 +1,81 @@
 //! Volumes of a project.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use bollard::models::{Volume, VolumeCreateRequest};
 use bollard::query_parameters::{ListVolumesOptionsBuilder, RemoveVolumeOptionsBuilder};
+use tokio::task::JoinHandle;
 
 use crate::error::{ErrorKind, Operation, Result};
 use crate::spec::container::{SharedObject, VolumeSpec};
 
 use super::super::DockerProvider;
-use super::super::failure::{QUICK, REMOVE, call};
-use super::super::lease::{Keeper, let_go, volume_hold};
+use super::super::create::token_label;
+use super::super::failure::{EngineFailure, QUICK, REMOVE, call};
+use super::super::lease::{let_go, volume_hold};
 use super::super::owner::{Keep, LABEL, owner};
 use super::label_filter;
 use super::labels::{Kind, keep_of, stamped};
 
 impl DockerProvider {
+    /// Makes a volume. The call is seen through to its end in a task of its own, and what it made is removed when nobody
+    /// waits for it any more; closing the provider waits for that.
     pub(super) async fn make_volume(&self, spec: &VolumeSpec) -> Result<()> {
         let engine = self.engine().await?;
         let options = &spec.driver_options;
+        let mut labels = stamped(
+            &spec.labels,
+            &self.config().default_metadata,
+            Kind::Volume,
+            engine,
+            &self.config().lease,
+        );
+        // An engine that has a volume of that name gives it as it is: this tells what the call has made.
+        let token = uuid::Uuid::new_v4().simple().to_string();
+        labels.insert(token_label(), token.clone());
         let body = VolumeCreateRequest {
             name: Some(spec.name.clone()),
             driver: spec.driver.clone(),
             driver_opts: (!options.is_empty())
                 .then(|| options.clone().into_iter().collect::<HashMap<_, _>>()),
-            labels: Some(stamped(
-                &spec.labels,
-                &self.config().default_metadata,
-                Kind::Volume,
-                engine,
-                &self.config().lease,
-            )),
+            labels: Some(labels),
             ..VolumeCreateRequest::default()
         };
         let held = volume_hold(&spec.name);
-        let keeper = self.keeper().await?;
+        let keeper = Arc::clone(self.keeper().await?);
         // Before it is made: whoever sees it sees a living owner, too.
         if keep_of(&spec.labels) == Keep::No {
             keeper.hold(&held);
         }
-        let making = Making { keeper, held: &held };
-        let made = call(REMOVE, engine.client.create_volume(body)).await;
-        drop(making);
-        match made {
-            // It was there already, and is somebody else's.
-            Ok(volume) if volume.labels.get(&format!("{LABEL}.owner")) != Some(&owner().id) => {
+        let client = engine.client.clone();
+        let task = tokio::spawn(async move {
+            let made = call(REMOVE, client.create_volume(body)).await;
+            keeper.made(&held);
+            let is_ours = |volume: &Volume| volume.labels.get(&format!("{LABEL}.owner")) == Some(&owner().id);
+            // One that was there already is somebody else's.
+            if !made.as_ref().is_ok_and(is_ours) {
                 let_go(&held);
-                Ok(())
             }
-            Ok(_) => Ok(()),
-            Err(failure) => {
-                let_go(&held);
-                Err(failure.into_error(
-                    Operation::Create,
-                    format!("volume `{}` could not be made", spec.name),
-                    ErrorKind::CreateFailed,
-                ))
-            }
-        }
+            made
+        });
+        let mut making = Making {
+            provider: self,
+            task: Some(task),
+            token,
+        };
+        let made = match making.task.as_mut() {
+            Some(task) => task.await.unwrap_or_else(|_| Err(EngineFailure::cut_off())),
+            None => Err(EngineFailure::cut_off()),
+        };
+        making.task = None;
+        made.map(|_| ()).map_err(|failure| {
+            failure.into_error(
+                Operation::Create,
+                format!("volume `{}` could not be made", spec.name),
+                ErrorKind::CreateFailed,
+            )
+        })
     }
 
     pub(super) async fn volume_named(&self, name: &str) -> Result<Option<SharedObject>> {
@@ -111,15 +129,28 @@ impl DockerProvider {
     }
 }
 
-/// A volume that is being made, and may be there once nobody waits for it any more.
+/// What a volume's create comes to. Dropped before its end it has what it made removed.
 struct Making<'a> {
-    keeper: &'a Keeper,
-    held: &'a str,
+    provider: &'a DockerProvider,
+    task: Option<JoinHandle<Result<Volume, EngineFailure>>>,
+    token: String,
 }
 
 impl Drop for Making<'_> {
     fn drop(&mut self) {
-        self.keeper.made(self.held);
+        let Some(task) = self.task.take() else { return };
+        let provider = self.provider.clone();
+        let token = std::mem::take(&mut self.token);
+        let reaper = self.provider.reaper().clone();
+        reaper.submit("remove a cancelled volume", async move {
+            let Ok(Ok(volume)) = task.await else { return };
+            if volume.labels.get(&token_label()) != Some(&token) {
+                return;
+            }
+            if let Err(error) = provider.remove_volume_if_present(&volume.name).await {
+                tracing::warn!(%error, "a cancelled volume is left to a sweep");
+            }
+        });
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::docker::DockerProvider;
 use crate::docker::failure::EngineFailure;
-use crate::docker::lease::let_go;
+use crate::docker::lease::give_up;
 use crate::docker::owner::LABEL;
 use crate::docker::status::Looked;
 use crate::error::{Error, ErrorKind, Operation};
@@ -89,7 +89,7 @@ impl Drop for CreateGuard {
         let made = std::mem::replace(&mut self.made, Made::Nothing);
         match made {
             Made::HandedOut => return,
-            Made::Nothing => return let_go(self.id.as_str()),
+            Made::Nothing => return give_up(self.id.as_str()),
             Made::Calling(_) | Made::Unknown | Made::Container => {}
         }
         let provider = self.provider.clone();
@@ -99,7 +99,7 @@ impl Drop for CreateGuard {
             .reaper()
             .submit("remove a cancelled create", async move {
                 provider.remove_abandoned(&id, &token, made).await;
-                let_go(id.as_str());
+                give_up(id.as_str());
             });
     }
 }
@@ -179,6 +179,6 @@ impl DockerProvider {
 }
 
 /// The label with the token of the create that made a container.
-pub(super) fn token_label() -> String {
+pub(in crate::docker) fn token_label() -> String {
     format!("{LABEL}.create")
 }

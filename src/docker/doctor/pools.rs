@@ -4,6 +4,8 @@ use std::net::Ipv4Addr;
 
 use bollard::models::SystemInfoDefaultAddressPools;
 
+use crate::docker::subnets::Block;
+
 /// The pools of an engine that is not told others (moby, libnetwork/ipamutils): base, prefix, prefix of each network.
 const BUILT_IN: [(Ipv4Addr, u32, u32); 7] = [
     (Ipv4Addr::new(172, 17, 0, 0), 16, 16),
@@ -37,12 +39,12 @@ impl Pools {
         let pools: Vec<Pool> = told
             .iter()
             .filter_map(|pool| {
-                let (base, prefix) = cidr(pool.base.as_deref()?)?;
+                let (block, prefix) = Block::parse(pool.base.as_deref()?)?;
                 let network_prefix = u32::try_from(pool.size?)
                     .ok()
                     .filter(|size| (prefix..=32).contains(size))?;
                 Some(Pool {
-                    base,
+                    base: block.first,
                     prefix,
                     network_prefix,
                 })
@@ -69,10 +71,9 @@ impl Pools {
 
     /// How many of them overlap with one of these subnets.
     pub(super) fn in_use(&self, subnets: &[String]) -> u64 {
-        let ranges: Vec<(u32, u32)> = subnets
+        let ranges: Vec<Block> = subnets
             .iter()
-            .filter_map(|subnet| cidr(subnet))
-            .map(range)
+            .filter_map(|subnet| Some(Block::parse(subnet)?.0))
             .collect();
         self.pools.iter().map(|pool| pool.in_use(&ranges)).sum()
     }
@@ -96,13 +97,18 @@ impl Pool {
     }
 
     /// Counts the parts that a range touches, each once.
-    fn in_use(&self, ranges: &[(u32, u32)]) -> u64 {
-        let (first, last) = range((self.base, self.prefix));
-        let part = |address: u32| u64::from(address - first) >> (32 - self.network_prefix);
+    fn in_use(&self, ranges: &[Block]) -> u64 {
+        let whole = Block::new(self.base, self.prefix);
+        let part = |address: u32| u64::from(address - whole.first) >> (32 - self.network_prefix);
         let mut touched: Vec<(u64, u64)> = ranges
             .iter()
-            .filter(|(start, end)| *start <= last && *end >= first)
-            .map(|(start, end)| (part(*start.max(&first)), part(*end.min(&last))))
+            .filter(|range| range.overlaps(whole))
+            .map(|range| {
+                (
+                    part(range.first.max(whole.first)),
+                    part(range.last.min(whole.last)),
+                )
+            })
             .collect();
         touched.sort_unstable();
         let (mut count, mut next) = (0, 0);
@@ -115,20 +121,6 @@ impl Pool {
         }
         count
     }
-}
-
-/// An IPv4 range as its base and prefix; none for IPv6 and for text that is no range.
-fn cidr(text: &str) -> Option<(u32, u32)> {
-    let (address, prefix) = text.split_once('/')?;
-    let prefix: u32 = prefix.parse().ok().filter(|prefix| *prefix <= 32)?;
-    let address = address.parse::<Ipv4Addr>().ok()?.to_bits();
-    Some((range((address, prefix)).0, prefix))
-}
-
-/// The first and the last address.
-fn range((address, prefix): (u32, u32)) -> (u32, u32) {
-    let hosts = u32::MAX.checked_shr(prefix).unwrap_or(0);
-    (address & !hosts, address | hosts)
 }
 
 #[cfg(test)]

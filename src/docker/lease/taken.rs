@@ -37,6 +37,7 @@ impl Keeper {
             let mut state = self.state();
             let held = state.held.entry(sandbox.to_owned()).or_insert_with(|| Held {
                 stage: Stage::Made,
+                makers: 0,
                 takers: 0,
                 agent: None,
                 _presence: presence,

@@ -11,7 +11,8 @@ use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::spec::{ObjectKind, SandboxFilter, SweptObject};
 
 use super::super::DockerProvider;
-use super::super::failure::{EngineFailure, QUICK, call};
+use super::super::failure::{EngineFailure, QUICK, REMOVE, call};
+use super::super::lanes::Lane;
 use super::super::owner::{Keep, kind, matches, owner};
 use super::decide::is_lease;
 use super::look::Object;
@@ -93,7 +94,10 @@ impl DockerProvider {
                 // The lease is not let go of here: a create that is under way may make the container again.
                 return self.remove_if_present(&object.id).await;
             }
-            ObjectKind::Network => call(QUICK, client.remove_network(&object.id)).await,
+            ObjectKind::Network => {
+                let _slot = self.lanes().slot(Lane::Network).await?;
+                call(REMOVE, client.remove_network(&object.id)).await
+            }
             ObjectKind::Volume => {
                 call(
                     QUICK,

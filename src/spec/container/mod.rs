@@ -9,12 +9,14 @@ mod limits;
 mod mount;
 mod network;
 mod state;
+mod subnet;
 
 pub use health::{HealthTest, HealthcheckSpec};
 pub use limits::{BlockIo, BlockRate, BlockWeight, DeviceRequest, DeviceSpec, LimitSpec, UlimitSpec};
 pub use mount::{MountKind, MountSpec, VolumeSpec};
 pub use network::{EndpointSpec, IpPool, NetworkAttachment, NetworkSpec, Protocol, PublishedPort};
 pub use state::{ContainerChange, ContainerDetail, ContainerEvent, SharedObject};
+pub use subnet::{SubnetRange, Subnets};
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -5,6 +5,8 @@ use std::net::IpAddr;
 
 use serde::Serialize;
 
+use super::Subnets;
+
 /// The networks of a container.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -131,10 +133,26 @@ pub struct NetworkSpec {
     pub ipam_driver: Option<String>,
     /// Options of that driver.
     pub ipam_options: BTreeMap<String, String>,
-    /// Its subnets. Empty: the engine takes one of its default pools, of which there are about 30.
+    /// Its subnets. Empty: [`subnets`](Self::subnets) says where it has one from.
     pub pools: Vec<IpPool>,
+    /// Where its subnet comes from when [`pools`](Self::pools) is empty. Networks of other drivers than `bridge`, with an
+    /// IPAM driver of their own or without IPv4 have theirs from their driver.
+    #[serde(skip_serializing_if = "Subnets::is_planned")]
+    pub subnets: Subnets,
+    /// How many containers must fit into a subnet that is chosen. One always holds 29 at least.
+    #[serde(skip_serializing_if = "is_few")]
+    pub containers: u32,
     /// Labels.
     pub labels: BTreeMap<String, String>,
+}
+
+/// Any subnet that is chosen holds them.
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands fields over by reference"
+)]
+fn is_few(containers: &u32) -> bool {
+    *containers <= 29
 }
 
 impl NetworkSpec {

@@ -1,0 +1,1 @@
+test "$(tar -tzf /backup/logs.tar.gz | grep -c '\.log$')" = 3

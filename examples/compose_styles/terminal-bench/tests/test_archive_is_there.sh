@@ -1,0 +1,1 @@
+test -s /backup/logs.tar.gz

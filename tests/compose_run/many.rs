@@ -1,0 +1,113 @@
+//! Copies of one project side by side, each on a bridge of its own, or all on one.
+
+use futures::future::{join_all, try_join_all};
+use gym_sandbox::ErrorKind;
+use gym_sandbox::compose::{AsyncSandboxCompose, PlanOptions, ProjectNetworks};
+use gym_sandbox::container::NetworkSpec;
+use gym_sandbox::provider::ContainersProvider;
+
+use crate::common::{DockerTest, docker};
+use crate::support::{left_of, printed, project, story, unique};
+
+/// What of a project there can be once on an engine, and how each copy says which it is.
+const COPY: &str = "
+services:
+  db:
+    image: gym-sandbox/busybox:test
+    container_name: the-database
+    command: [sh, -c, 'mkdir /www; echo ${COMPOSE_PROJECT_NAME} >/www/index.html; exec httpd -f -p 8080 -h /www']
+    healthcheck: {test: 'wget -qO- http://127.0.0.1:8080/', interval: 1s, timeout: 10s, retries: 30}
+    ports: ['127.0.0.1:18763:8080']
+    networks: {default: {aliases: [store]}}
+  web:
+    image: gym-sandbox/busybox:test
+    command: sleep 300
+    depends_on: {db: {condition: service_healthy}}
+";
+
+fn copies(test: &DockerTest, count: usize, networks: &ProjectNetworks) -> Vec<AsyncSandboxCompose> {
+    let copy = || {
+        let mut options = PlanOptions::default();
+        options.networks = networks.clone();
+        project(test, COPY).with_plan_options(options)
+    };
+    (0..count).map(|_| copy()).collect()
+}
+
+/// Whose page each of the names leads to, asked from a service.
+async fn pages(project: &AsyncSandboxCompose, names: &[&str]) -> Vec<String> {
+    let fetch = |name: &str| format!("wget -qO- http://{name}:8080/");
+    let lines: Vec<String> = names.iter().map(|name| fetch(name)).collect();
+    let printed = printed(project, "web", &lines.join(" && ")).await;
+    printed.lines().map(str::to_owned).collect()
+}
+
+async fn stop_all(projects: &[AsyncSandboxCompose]) {
+    try_join_all(projects.iter().map(AsyncSandboxCompose::stop))
+        .await
+        .unwrap();
+    for project in projects {
+        assert_eq!(left_of(&project.project().unwrap()).await, Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
+async fn b33_copies_with_a_container_name_and_a_fixed_port_reach_their_own_services() {
+    let Some(test) = docker().await else { return };
+    let projects = copies(&test, 3, &ProjectNetworks::Own);
+    for started in join_all(projects.iter().map(AsyncSandboxCompose::start)).await {
+        started.unwrap_or_else(|error| panic!("{}", story(&error)));
+    }
+    let mut ports = std::collections::BTreeSet::new();
+    for project in &projects {
+        let own = project.project().unwrap();
+        let asked = ["db", "store", "the-database"];
+        assert_eq!(pages(project, &asked).await, vec![own; 3]);
+        let endpoint = project.service("db").unwrap().endpoint(8080).await.unwrap();
+        ports.insert(endpoint.endpoint().to_owned());
+    }
+    assert_eq!(ports.len(), 3, "{ports:?}");
+    stop_all(&projects).await;
+}
+
+#[tokio::test]
+async fn b33_on_one_bridge_names_lead_to_the_own_project_and_long_ones_to_others() {
+    let Some(test) = docker().await else { return };
+    let bridge = test
+        .provider
+        .create_network(&NetworkSpec::new(unique()))
+        .await
+        .unwrap();
+    let inspected = crate::support::engine()
+        .inspect_network(&bridge, None)
+        .await
+        .unwrap();
+    let name = inspected.name.unwrap();
+    let projects = copies(&test, 2, &ProjectNetworks::Shared(name.clone()));
+    for started in join_all(projects.iter().map(AsyncSandboxCompose::start)).await {
+        started.unwrap_or_else(|error| panic!("{}", story(&error)));
+    }
+    let names: Vec<String> = projects
+        .iter()
+        .map(|project| project.project().unwrap())
+        .collect();
+    for (project, own) in projects.iter().zip(&names) {
+        for _ in 0..5 {
+            let asked = ["db", "store", "the-database"];
+            assert_eq!(pages(project, &asked).await, vec![own.clone(); 3]);
+        }
+        // Projects on one bridge reach each other, as the documentation says.
+        let long: Vec<String> = names.iter().map(|name| format!("db.{name}")).collect();
+        let long: Vec<&str> = long.iter().map(String::as_str).collect();
+        assert_eq!(pages(project, &long).await, names);
+        // Nothing but two containers is the project's own.
+        assert_eq!(left_of(own).await.len(), 2);
+    }
+    stop_all(&projects).await;
+    test.provider.remove_network(&bridge).await.unwrap();
+
+    let missing = &copies(&test, 1, &ProjectNetworks::Shared(name.clone()))[0];
+    let error = missing.start().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound, "{}", story(&error));
+    assert!(story(&error).contains(&name), "{}", story(&error));
+}
