@@ -12,7 +12,7 @@ use super::yaml::Budget;
 
 mod forms;
 
-use forms::{depends_on, env_file, key_values, names, port_node, ssh};
+use forms::{depends_on, env_file, key_values, names, port_node, ssh, ulimit};
 
 /// Whether variables are still in the text, so that it may not parse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +57,7 @@ enum Form {
     Ports,
     Ssh,
     External,
+    Ulimit,
 }
 
 static FORMS: &[(Pattern, Form)] = &[
@@ -69,6 +70,8 @@ static FORMS: &[(Pattern, Form)] = &[
         Form::KeyValues,
     ),
     (&["services", "*", "build", "ssh"], Form::Ssh),
+    (&["services", "*", "build", "ulimits", "*"], Form::Ulimit),
+    (&["services", "*", "ulimits", "*"], Form::Ulimit),
     (&["services", "*", "depends_on"], Form::DependsOn),
     (&["services", "*", "env_file"], Form::EnvFiles),
     (&["services", "*", "label_file"], Form::StringOrList),
@@ -180,6 +183,7 @@ impl Walk<'_> {
             (Form::Ssh, None) => return ssh(node),
             (Form::Ports, None) => return self.ports(node),
             (Form::External, None) => return self.external(node),
+            (Form::Ulimit, _) => return ulimit(node),
             _ => return Ok(()),
         };
         *node = Node {

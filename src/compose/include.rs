@@ -206,7 +206,9 @@ fn import(load: &mut Load<'_>, root: &mut Node, mut imported: Node) {
             .entry((*section).to_owned())
             .or_insert_with(|| Node::map(Map::new(), at));
         if known.is_null() {
-            known.value = Value::Map(Box::default());
+            let message = format!("{section} must be a mapping, to import others into it");
+            load.sink
+                .error(known.key_at, &YamlPath::of_keys([*section]), message);
         }
         let Some(known) = known.as_map_mut() else {
             continue;

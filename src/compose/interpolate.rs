@@ -6,6 +6,7 @@ use super::diagnostic::Sink;
 use super::node::{Node, Value};
 use super::path::{Pattern, YamlPath, lookup};
 use super::template;
+use super::units::parse_float;
 
 /// Interpolates and casts a whole file in place; what cannot be is reported and taken out.
 pub(crate) fn interpolate(root: &mut Node, variables: template::Lookup<'_>, sink: &mut Sink) {
@@ -138,23 +139,6 @@ pub(crate) fn cast_text(cast: Cast, text: &str) -> Result<Value, String> {
 /// Reads a decimal integer with an optional sign.
 pub(crate) fn parse_integer(text: &str) -> Option<i64> {
     text.parse().ok()
-}
-
-/// Reads a float as Go's `ParseFloat` does, underscores between digits included, without its hexadecimal forms.
-pub(crate) fn parse_float(text: &str) -> Option<f64> {
-    let is_digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
-    let bytes = text.as_bytes();
-    let separates = |at: usize| at > 0 && is_digit(bytes.get(at - 1)) && is_digit(bytes.get(at + 1));
-    if !text.match_indices('_').all(|(at, _)| separates(at)) {
-        return None;
-    }
-    let text = text.replace('_', "");
-    let plain = text
-        .bytes()
-        .all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-'));
-    text.parse::<f64>()
-        .ok()
-        .filter(|value| plain && value.is_finite())
 }
 
 /// Reads a boolean, in YAML 1.2's words or 1.1's.

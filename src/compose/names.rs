@@ -63,11 +63,17 @@ pub(crate) fn find_start(load: &mut Load<'_>) -> Option<Start> {
         given.clone().or(first).unwrap_or_else(|| working.clone())
     };
     load.reader.allow(&folder_of(&files));
-    let env_files: Vec<String> = options
+    let mut env_files: Vec<String> = options
         .env_files
         .iter()
         .map(|file| resolved(&working, file))
         .collect();
+    if env_files.is_empty()
+        && let Some(list) = options.environment.get("COMPOSE_ENV_FILES")
+    {
+        let named = list.split(',').filter(|file| !file.is_empty());
+        env_files = named.map(|file| resolved(&working, Path::new(file))).collect();
+    }
     add_env_files(load, &env_files, &folder_of(&files), &mut environment)?;
     if files.is_empty() {
         files = default_files(load, &working, &folder_of(&[]), &environment)?;
@@ -141,6 +147,9 @@ fn add_env_files(
     let mut found = Environment::new();
     let default = [pathtext::join(folder, ".env")];
     let is_default = named.is_empty();
+    if is_default && wants_no_default(load)? {
+        return Some(());
+    }
     for file in if is_default { &default[..] } else { named } {
         if is_default && !load.reader.is_file(file) {
             continue;
@@ -167,6 +176,20 @@ fn add_env_files(
         environment.entry(name).or_insert(value);
     }
     Some(())
+}
+
+/// Reads `COMPOSE_DISABLE_ENV_FILE`, in the words of Go's `ParseBool`.
+fn wants_no_default(load: &mut Load<'_>) -> Option<bool> {
+    let name = "COMPOSE_DISABLE_ENV_FILE";
+    match load.options.environment.get(name).map(String::as_str) {
+        Some("1" | "t" | "T" | "true" | "TRUE" | "True") => Some(true),
+        None | Some("0" | "f" | "F" | "false" | "FALSE" | "False") => Some(false),
+        Some(other) => {
+            let message = format!("{name} is \"{other}\": it must be `true` or `false`");
+            load.sink.error(Position::default(), &YamlPath::new(), message);
+            None
+        }
+    }
 }
 
 /// Finds the files when none is given: those of `COMPOSE_FILE`, or the default names in this folder or above.

@@ -44,7 +44,8 @@ pub struct LoadOptions {
     pub project_name: Option<String>,
     /// The variables; the only ones besides those of the `.env` files.
     pub environment: BTreeMap<String, String>,
-    /// The files of variables, in place of `.env` in the project folder.
+    /// The files of variables, in place of `.env` in the project folder. Default: `COMPOSE_ENV_FILES`, separated by
+    /// commas, else `.env`, if it is there and `COMPOSE_DISABLE_ENV_FILE` is not true.
     pub env_files: Vec<PathBuf>,
     /// The active profiles; `*` activates all. Default: `COMPOSE_PROFILES`, separated by commas.
     pub profiles: Vec<String>,

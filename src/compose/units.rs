@@ -6,8 +6,8 @@ use std::fmt;
 use std::time::Duration as StdDuration;
 
 use super::gofmt;
-pub(crate) use crate::spec::units::parse_bytes;
 use crate::spec::units::parse_duration;
+pub(crate) use crate::spec::units::{parse_bytes, parse_float};
 
 /// A time span in nanoseconds, written `1h30m`, `1.5s`, `2d`; printed as Go prints it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -105,11 +105,14 @@ mod tests {
             ("1.5", 1),
             ("2T", 2_199_023_255_552),
             ("1p", 1_125_899_906_842_624),
+            ("1_000", 1_000),
+            ("1_0.5_0k", 10_752),
         ] {
             assert_eq!(parse_bytes(text).unwrap(), bytes, "{text}");
         }
         for text in [
             "", "m", "-1", "-1m", "1x", "1bb", "1kbb", "1ki", "1  g", " ", "1e", "inf", "nan", "1mibb",
+            "1__0", "_1", "1_", "1_.5",
         ] {
             assert!(parse_bytes(text).is_err(), "{text}");
         }

@@ -88,6 +88,23 @@ fn fraction_of(fraction: &str, unit: i64) -> i64 {
     (value as f64 * (unit as f64 / scale)) as i64
 }
 
+/// Reads a float as Go's `ParseFloat` does, underscores between digits included, without its hexadecimal forms.
+pub(crate) fn parse_float(text: &str) -> Option<f64> {
+    let is_digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
+    let bytes = text.as_bytes();
+    let separates = |at: usize| at > 0 && is_digit(bytes.get(at - 1)) && is_digit(bytes.get(at + 1));
+    if !text.match_indices('_').all(|(at, _)| separates(at)) {
+        return None;
+    }
+    let text = text.replace('_', "");
+    let plain = text
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-'));
+    text.parse::<f64>()
+        .ok()
+        .filter(|value| plain && value.is_finite())
+}
+
 /// Reads a byte size: `512`, `64k`, `1.5g`, `1 GB`, `2MiB`; every unit is a power of 1024.
 ///
 /// # Errors
@@ -105,14 +122,7 @@ pub(crate) fn parse_bytes(text: &str) -> Result<i64, String> {
     };
     let number = &text[..number_end];
     let suffix = text[split + 1..].to_ascii_lowercase();
-    let plausible = number
-        .bytes()
-        .all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-'));
-    let size: f64 = number
-        .parse()
-        .ok()
-        .filter(|_| plausible && !number.is_empty())
-        .ok_or_else(invalid)?;
+    let size = parse_float(number).ok_or_else(invalid)?;
     if size < 0.0 {
         return Err(invalid());
     }

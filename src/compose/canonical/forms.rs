@@ -9,7 +9,10 @@ pub(super) fn port_node(port: short::Port, item: &Node) -> Node {
     if !port.host_ip.is_empty() {
         entries.push(("host_ip", Value::Str(port.host_ip)));
     }
-    entries.push(("target", Value::Int(i64::from(port.target))));
+    // Port 0 is none: the long form is then without a target, which is refused where ports are compared.
+    if port.target != 0 {
+        entries.push(("target", Value::Int(i64::from(port.target))));
+    }
     if !port.published.is_empty() {
         entries.push(("published", Value::Str(port.published)));
     }
@@ -107,4 +110,20 @@ pub(super) fn ssh(node: &mut Node) -> Result<(), String> {
     }
     node.value = Value::Map(Box::new(map));
     Ok(())
+}
+
+/// Checks a limit: text becomes a number only where the table of casts has the key, which for builds it has not.
+pub(super) fn ulimit(node: &Node) -> Result<(), String> {
+    let is_whole = |node: &Node| matches!(node.value, Value::Int(_));
+    let fits = match node.as_map() {
+        Some(map) => ["soft", "hard"]
+            .iter()
+            .all(|key| map.get(*key).is_none_or(is_whole)),
+        None => is_whole(node),
+    };
+    if fits {
+        Ok(())
+    } else {
+        Err("a limit is a whole number without quotes, or `soft` and `hard` of these".to_owned())
+    }
 }

@@ -59,6 +59,18 @@ fn short_forms_become_long_ones() {
         canonical("volumes: {v: {external: {name: n}}}").unwrap(),
         "map[volumes:map[v:map[external:true name:n]]]"
     );
+    for limits in ["{n: \"5\"}", "{n: 1e3}", "{n: {soft: \"5\", hard: 5}}"] {
+        let error = canonical(&format!(
+            "services: {{a: {{build: {{context: ., ulimits: {limits}}}}}}}"
+        ))
+        .unwrap_err();
+        assert!(error.contains("a limit is a whole number"), "{limits}: {error}");
+    }
+    assert!(canonical("services: {a: {ulimits: {n: 5, m: {soft: 1, hard: -1}}}}").is_ok());
+    for port in ["0", "0:0", "8080:0"] {
+        let ports = canonical(&format!("services: {{a: {{ports: [\"{port}\"]}}}}")).unwrap();
+        assert!(!ports.contains("target"), "{port}: {ports}");
+    }
     assert!(
         canonical("volumes: {v: {external: {name: n}, name: m}}")
             .unwrap_err()

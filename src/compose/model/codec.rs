@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 use serde_json::Value as Json;
 
 use crate::compose::diagnostic::Sink;
-use crate::compose::interpolate::{parse_boolean, parse_float, parse_integer};
+use crate::compose::interpolate::{parse_boolean, parse_integer};
 use crate::compose::node::{Node, Value};
 use crate::compose::path::YamlPath;
 use crate::compose::trap;
+use crate::compose::units::parse_float;
 
 /// Which of docker compose's two output forms is written; they differ in what they leave out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -128,7 +128,9 @@ impl FileMode {
 
 impl fmt::Display for FileMode {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "0{:o}", self.0)
+        // The reference puts the zero before a sign too.
+        let sign = if self.0 < 0 { "-" } else { "" };
+        write!(formatter, "0{sign}{:o}", self.0.unsigned_abs())
     }
 }
 

@@ -3,8 +3,6 @@
 //! The keys are in the tables of shapes.rs and service.rs; this file only walks. What is wrong is reported and taken
 //! out of the tree, so that later stages neither stumble over it nor complain again.
 
-use std::collections::HashSet;
-
 use super::diagnostic::Sink;
 use super::node::{Map, Node, Value};
 use super::path::{Segment, YamlPath};
@@ -16,9 +14,11 @@ mod patterns;
 mod service;
 mod shapes;
 mod suggest;
+mod unique;
 
 pub(crate) use shapes::PROJECT;
 use suggest::nearest;
+use unique::Seen;
 
 /// What a node may be.
 #[derive(Debug)]
@@ -210,11 +210,11 @@ impl Walk<'_> {
 
     fn list(&mut self, items: &'static Shape, unique: bool, node: &Node) {
         let nodes = node.as_seq().unwrap_or_default();
-        let mut seen = HashSet::new();
+        let mut seen = Seen::default();
         for (index, child) in nodes.iter().enumerate() {
             self.path.push_index(index);
             self.shape(items, child);
-            if unique && !seen.insert(fingerprint(child)) {
+            if unique && !seen.add(child) {
                 self.refuse(child, "items must be unique: the same item is listed before", "");
             }
             self.path.pop();
@@ -326,26 +326,6 @@ fn hint_for(node: &Node, shape: &Shape) -> &'static str {
         Value::Null => "it has no value",
         Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Float(_) if wants_text => "quote it",
         _ => "",
-    }
-}
-
-/// Prints a node so that equal nodes print equally.
-fn fingerprint(node: &Node) -> String {
-    match &node.value {
-        Value::Str(text) => format!("{text:?}"),
-        Value::Seq(items) => format!(
-            "[{}]",
-            items.iter().map(fingerprint).collect::<Vec<_>>().join(",")
-        ),
-        Value::Map(map) => {
-            let mut entries: Vec<_> = map
-                .iter()
-                .map(|(key, node)| format!("{key:?}:{}", fingerprint(node)))
-                .collect();
-            entries.sort();
-            format!("{{{}}}", entries.join(","))
-        }
-        _ => node.to_text(),
     }
 }
 

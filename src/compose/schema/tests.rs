@@ -39,7 +39,16 @@ fn wrong_keys_and_types_are_all_found() {
         errors("services: {a: {image: 2024-01-01}}"),
         ["services.a.image: invalid jsonType time.Time: an unquoted date"]
     );
-    assert_eq!(errors("services: {a: {group_add: [1, 1]}}").len(), 1);
+    for (groups, repeated) in [
+        ("[1, 1]", 1),
+        ("[\"1\", 1]", 1),
+        ("[\"1.0\", 1]", 1),
+        ("[1, \"1\"]", 0),
+        ("[\"1\", \"1.0\"]", 0),
+    ] {
+        let found = errors(&format!("services: {{a: {{group_add: {groups}}}}}"));
+        assert_eq!(found.len(), repeated, "{groups}");
+    }
     assert_eq!(
         errors("x-a: 2024-01-01\nservices: {a: {x-b: [1], image: x}}"),
         Vec::<String>::new()

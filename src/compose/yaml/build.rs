@@ -150,7 +150,12 @@ impl<'a> Builder<'a> {
                 );
                 continue;
             }
-            if text == "<<" && *plain && matches!(key.tag, Tag::None) {
+            let is_merge = match &key.tag {
+                Tag::None => *plain,
+                Tag::Core(name) => name == "merge",
+                _ => false,
+            };
+            if text == "<<" && is_merge {
                 merges.push(*value_id);
                 continue;
             }

@@ -85,6 +85,8 @@ fn resets_and_overrides_are_noted_with_their_path() {
     assert_eq!(documents[0].root.to_text(), "map[s:map[b:[1] c:[2] d:010]]");
     let resets: Vec<_> = documents[0].resets.iter().map(ToString::to_string).collect();
     assert_eq!(resets, ["s.a", "s.b", "s.d"]);
+    let (documents, _) = read("s: {!!merge <<: {a: 1}, b: {\"<<\": c}}\n");
+    assert_eq!(documents[0].root.to_text(), "map[s:map[a:1 b:map[<<:c]]]");
     let (documents, _) = read("x: &x {c: !reset null}\ns: {<<: *x}\n");
     assert_eq!(documents[0].resets.last().unwrap().to_string(), "s.c");
 }
