@@ -110,7 +110,7 @@ async fn b36_bytes_are_exact_and_the_last_ones_are_there_for_a_slow_reader() {
             chunk => read.extend_from_slice(&chunk),
         }
     }
-    let lines: String = (0..12).map(|number| format!("{number}\n")).collect();
+    let lines = (0..12).fold(String::new(), |lines, number| format!("{lines}{number}\n"));
     assert_eq!(String::from_utf8_lossy(&read), lines);
     assert_eq!(within(session.read_stderr()).await.unwrap().len(), 5);
     provider.close(&handle).await.unwrap();

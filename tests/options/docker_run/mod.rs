@@ -34,7 +34,7 @@ fn documented() -> BTreeMap<String, Option<String>> {
             } else if before.ends_with('(') {
                 flags.insert(last.clone(), Some(piece.to_owned()));
             } else if piece.starts_with("--") {
-                last = piece.to_owned();
+                piece.clone_into(&mut last);
                 flags.insert(last.clone(), None);
             }
         }
