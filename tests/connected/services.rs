@@ -270,3 +270,38 @@ async fn l16_every_user_may_have_services_of_its_own() {
         sandbox.stop().await.unwrap();
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn l16_a_service_that_throws_its_environment_away_is_stopped() {
+    for config in both_paths() {
+        let Some(test) = docker_with(config).await else {
+            return;
+        };
+        let sandbox = AsyncSandbox::new(test.provider.clone()).with_spec(busybox());
+        sandbox.start().await.unwrap();
+        for argv in [
+            vec!["env", "-i", "sleep", "31884"],
+            vec![
+                "sh",
+                "-c",
+                "env -i sh -c 'sleep 31884; true' & env -i sleep 31884; true",
+            ],
+        ] {
+            sandbox
+                .start_service(ServiceSpec::new("bare", argv))
+                .await
+                .unwrap();
+            let count = "for p in /proc/[0-9]*; do tr '\\000' ' ' <$p/cmdline | grep -qx 'sleep 31884 ' && echo x; done; true";
+            until("the service runs", async || {
+                sandbox.exec(count).await.unwrap().stdout().unwrap().contains('x')
+            })
+            .await;
+            sandbox
+                .stop_service("bare", Duration::from_secs(20))
+                .await
+                .unwrap();
+            assert_eq!(sandbox.exec(count).await.unwrap().stdout().unwrap(), "");
+        }
+        sandbox.stop().await.unwrap();
+    }
+}
