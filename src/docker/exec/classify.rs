@@ -92,10 +92,25 @@ pub(super) async fn sandbox_problem(
         ),
         Ok(Looked::There(inspected)) => match not_running(inspected.state.as_ref()) {
             Some((reason, message)) => (reason, message),
-            None => (UNREACHABLE, format!("the engine lost the command: {failure}")),
+            None => was_refused(failure)
+                .unwrap_or_else(|| (UNREACHABLE, format!("the engine lost the command: {failure}"))),
         },
         Err(look) => (UNREACHABLE, format!("the engine can't be reached: {look}")),
     }
+}
+
+/// What a refusal says of a container that runs again by now. Both states are refused by the same status.
+fn was_refused(failure: &EngineFailure) -> Option<(SandboxReason, String)> {
+    if !failure.is_status(409) {
+        return None;
+    }
+    let reason = if failure.text()?.contains("is paused") {
+        SandboxReason::Paused
+    } else {
+        SandboxReason::NotRunning
+    };
+    let message = format!("the sandbox runs, and could not when the command was to start: {failure}");
+    Some((reason, message))
 }
 
 /// What is wrong with a sandbox that can run no command; None when nothing is.
@@ -264,6 +279,31 @@ async fn events(provider: &DockerProvider, container_id: &str, started_at: Engin
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn d06_a_refusal_of_a_container_that_runs_again_says_what_it_was() {
+        let refused = |status, text: &str| EngineFailure::Refused {
+            status,
+            text: text.to_owned(),
+        };
+        for (failure, reason) in [
+            (
+                refused(409, "Container c is paused, unpause the container before exec"),
+                Some(SandboxReason::Paused),
+            ),
+            (
+                refused(409, "Container c is not running"),
+                Some(SandboxReason::NotRunning),
+            ),
+            (refused(500, "c is paused"), None),
+        ] {
+            assert_eq!(
+                was_refused(&failure).map(|(reason, _)| reason),
+                reason,
+                "{failure:?}"
+            );
+        }
+    }
 
     #[test]
     fn d5_engine_texts_of_failed_starts() {
