@@ -4,6 +4,7 @@ mod engine;
 mod stats;
 mod upkeep;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Write};
 
@@ -23,9 +24,27 @@ pub(super) enum Format {
     Json,
 }
 
-/// Prints an error with its causes and its hint.
+/// Prints an error with its causes and its hint. It may hold what a sandbox printed, which must not reach the terminal as
+/// commands to it.
 pub(super) fn error(error: &Error) {
-    to_stderr(format_args!("error: {}\n", error.report()));
+    to_stderr(format_args!("error: {}\n", harmless(&error.report().to_string())));
+}
+
+/// Text without control characters but line breaks and tabs: they are written as escapes.
+fn harmless(text: &str) -> Cow<'_, str> {
+    let acts = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    if !text.contains(acts) {
+        return text.into();
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if acts(c) {
+            shown.extend(c.escape_default());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown.into()
 }
 
 /// Prints a remark.
@@ -131,6 +150,15 @@ pub(super) fn table(rows: &[Vec<String>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_sandbox_printed_is_no_command_to_the_terminal() {
+        assert_eq!(harmless("a\tb\nü"), "a\tb\nü");
+        assert_eq!(
+            harmless("\u{1b}[2Jboom\r\u{9b}1m\u{7}\n"),
+            "\\u{1b}[2Jboom\\r\\u{9b}1m\\u{7}\n"
+        );
+    }
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {

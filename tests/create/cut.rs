@@ -152,8 +152,9 @@ async fn d6_an_engine_lost_under_a_command_is_told_and_the_command_killed_when_i
         .with_timeout(Duration::from_secs(300));
     let (result, lost) = tokio::join!(test.provider.exec(&handle, command), lose);
     let result = result.unwrap();
+    // A call that is caught half-way waits out its deadline of 30 s.
     assert!(
-        lost.elapsed() < Duration::from_secs(20),
+        lost.elapsed() < Duration::from_secs(45),
         "told {:?} after it was lost",
         lost.elapsed()
     );

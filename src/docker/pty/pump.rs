@@ -9,7 +9,7 @@ use futures::StreamExt;
 use tokio::sync::mpsc;
 
 use super::super::DockerProvider;
-use super::super::exec::{ExecCall, ExitLook, KillGuard, Output, Refusal, exit_of, look_for_exit};
+use super::super::exec::{ExecCall, ExitLook, KillGuard, Output, Refusal, died, exit_of, look_for_exit};
 use super::core::{Core, Over, Taps};
 
 /// How often the engine is asked whether a program has exited while nobody reads its output.
@@ -50,7 +50,7 @@ impl Pump {
             return;
         }
         match exit_of(&self.exec).await {
-            Ok(code) => self.note_exit(code),
+            Ok(code) => self.note_exit(code).await,
             Err(failure) => {
                 let why = Refusal::Engine(failure)
                     .into_error(&self.provider, &self.exec.container_id)
@@ -74,7 +74,7 @@ impl Pump {
                 _over = self.core.until_over() => return,
                 () = tokio::time::sleep(pause), if self.core.exit().is_none() => {
                     if let ExitLook::Exited(code) = look_for_exit(&self.exec).await {
-                        self.note_exit(code);
+                        self.note_exit(code).await;
                     }
                     pause = (pause * 2).min(LOOKS.1);
                 }
@@ -82,8 +82,16 @@ impl Pump {
         }
     }
 
-    fn note_exit(&self, code: i64) {
+    /// A program that was killed may have been killed with its sandbox, which is no exit of its own.
+    async fn note_exit(&self, code: i64) {
         self.guard.lock().unwrap_or_else(PoisonError::into_inner).disarm();
+        if code == 137 {
+            let exec = &self.exec;
+            if let Some((_, why)) = died(&self.provider, &exec.container_id, exec.started_at).await {
+                self.core.end(Over::Lost(why.into()));
+                return;
+            }
+        }
         self.core.note_exit(i32::try_from(code).unwrap_or(i32::MAX));
     }
 }

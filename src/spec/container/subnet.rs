@@ -54,8 +54,8 @@ impl SubnetRange {
     /// Describes a range.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for a prefix of 0 or over 28, and for a base that
-    /// is not the first address.
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for a prefix of 0 or over 28, for a base that
+    /// is not the first address, and for a first or last address that is loopback, link-local, multicast or of 0.0.0.0/8.
     pub fn new(base: Ipv4Addr, prefix: u8) -> Result<Self> {
         let range = Self { base, prefix };
         if prefix == 0 || prefix > Self::LONGEST {
@@ -72,6 +72,20 @@ impl SubnetRange {
                 Operation::Configure,
                 format!("`{range}` does not begin at the first address of its range"),
             ));
+        }
+        let last = Ipv4Addr::from_bits(base.to_bits() | (u32::MAX >> prefix));
+        let is_of_hosts = |address: Ipv4Addr| {
+            !(address.is_loopback()
+                || address.is_link_local()
+                || address.is_multicast()
+                || address.octets()[0] == 0)
+        };
+        if !is_of_hosts(base) || !is_of_hosts(last) {
+            return Err(Error::invalid(
+                Operation::Configure,
+                format!("`{range}` begins or ends with addresses that no network can have (loopback, link-local, multicast, 0.0.0.0/8)"),
+            )
+            .with_hint("name a private range that nothing else uses, such as 10.77.0.0/16"));
         }
         Ok(range)
     }
@@ -136,6 +150,12 @@ mod tests {
             ("0.0.0.0/0", "1 to 28"),
             ("10.0.0.0/29", "1 to 28"),
             ("10.77.1.0/16", "first address"),
+            ("127.0.0.0/8", "no network can have"),
+            ("127.91.0.0/16", "no network can have"),
+            ("64.0.0.0/2", "no network can have"),
+            ("169.254.16.0/24", "no network can have"),
+            ("224.0.0.0/4", "no network can have"),
+            ("0.0.0.0/8", "no network can have"),
         ] {
             let error = text.parse::<SubnetRange>().unwrap_err();
             assert!(error.to_string().contains(told), "{text}: {error}");
