@@ -12,7 +12,11 @@ on_both_paths!(
     b26_sixty_four_terminals_at_once_are_apart_and_all_close,
 );
 
+/// One test of many sessions at a time: together they keep an engine so busy that its output comes after a minute.
+static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
 async fn b26_sessions_leave_no_process_and_no_task(subject: &Subject) {
+    let _alone = ALONE.lock().await;
     let rounds = if long_tests_are_wanted() { 25 } else { 6 };
     for round in 0..rounds {
         let sessions = (0..8).map(|number| async move {
@@ -35,6 +39,7 @@ async fn b26_sessions_leave_no_process_and_no_task(subject: &Subject) {
 }
 
 async fn b26_sixty_four_terminals_at_once_are_apart_and_all_close(subject: &Subject) {
+    let _alone = ALONE.lock().await;
     let opening = (0..64_u16).map(|number| async move {
         let line = format!("stty size; read x; echo \"{number} got $x\"; sleep 5353");
         let spec = SandboxPtySpec::new(line).with_size(number + 10, 80);
