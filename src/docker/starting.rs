@@ -59,7 +59,7 @@ impl DockerProvider {
             Error::new(
                 ErrorKind::Timeout,
                 Operation::Pause,
-                format!("commands of the sandbox are being started, and have not begun in {BEGUN:?}"),
+                "commands of the sandbox are being started, and have not begun in time",
             )
             .with_hint("to freeze it now could leave it unusable; pause it again later")
         };

@@ -18,7 +18,8 @@ impl AsyncSandbox {
     /// # Errors
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) where the provider can't,
     /// [`ErrorKind::NotStarted`](crate::ErrorKind::NotStarted), [`ErrorKind::Stopped`](crate::ErrorKind::Stopped),
-    /// [`ErrorKind::Sandbox`](crate::ErrorKind::Sandbox) when it is not running.
+    /// [`ErrorKind::Sandbox`](crate::ErrorKind::Sandbox) when it is not running;
+    /// [`ErrorKind::Timeout`](crate::ErrorKind::Timeout) when commands that are being started do not begin in time.
     ///
     /// # Cancel safety
     /// Dropping the future leaves it running or paused; call either again.

@@ -19,6 +19,7 @@ on_both_paths!(
     z12_the_provider_closes_what_is_open,
     z14_what_the_spec_asks_for_is_there,
     a_removed_sandbox_ends_its_sessions,
+    b08_a_sandbox_that_is_killed_under_a_terminal_is_no_exit_of_its_program,
 );
 
 async fn z10_codes_and_signals_are_told(subject: &Subject) {
@@ -181,6 +182,19 @@ async fn z14_what_the_spec_asks_for_is_there(subject: &Subject) {
     );
     let spec = SandboxPtySpec::new("echo $TERM").with_env("TERM", "dumb");
     assert_eq!(subject.run(spec).await.0, "dumb\r\n");
+}
+
+async fn b08_a_sandbox_that_is_killed_under_a_terminal_is_no_exit_of_its_program(subject: &Subject) {
+    let session = subject.create("echo ready; sleep 4546").await;
+    until(&session, "ready").await;
+    let engine = crate::common::client().await.unwrap();
+    let id = subject.sandbox.handle().unwrap().sandbox_id().as_str().to_owned();
+    engine
+        .kill_container(&id, None::<bollard::query_parameters::KillContainerOptions>)
+        .await
+        .unwrap();
+    let error = within(session.wait_exit()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Pty, "{error:?}");
 }
 
 async fn a_removed_sandbox_ends_its_sessions(subject: &Subject) {
