@@ -151,9 +151,25 @@ engine_start() {
         # iptables is said by name for releases on which docker.io only recommends it.
         install_packages "an engine" docker.io iptables ca-certificates
     fi
+    engine_may_map_users
     [[ $(cat /proc/1/comm 2>/dev/null) == systemd && -z ${GYM_SANDBOX_ENGINE_SOCKET:-} ]] && systemd=yes
     mkdir -p "$STATE"
     if [[ -n $systemd ]]; then engine_start_unit; else engine_start_daemon; fi
+}
+
+# engine_may_map_users: makes the user and the ranges of ids of which engines with user namespaces take their sandboxes'
+# users. One test starts such an engine; it is skipped without.
+engine_may_map_users() {
+    local file from=100000
+    ! grep -qs '^dockremap:' /etc/subuid || return 0
+    have useradd && have usermod && [[ -e /etc/subuid && -e /etc/subgid ]] || return 0
+    # Behind all ranges that are given out.
+    for file in /etc/subuid /etc/subgid; do
+        from=$(awk -F: -v from="$from" '$2 + $3 > from { from = $2 + $3 } END { print from }' "$file")
+    done
+    getent passwd dockremap >/dev/null || useradd --system --user-group --no-create-home --shell /usr/sbin/nologin dockremap || return 0
+    usermod --add-subuids "$from-$((from + 65535))" --add-subgids "$from-$((from + 65535))" dockremap \
+        || say "no ids can be given to dockremap, going on without"
 }
 
 engine_start_unit() {

@@ -18,6 +18,7 @@ mod faults;
 mod files;
 mod inject;
 mod kill;
+mod user_namespaces;
 
 use std::sync::Arc;
 use std::time::Duration;
