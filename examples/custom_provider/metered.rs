@@ -100,6 +100,10 @@ impl SandboxProvider for Metered {
         self.inner.aclose().await
     }
 
+    fn cleanup(&self) -> Option<&Reaper> {
+        self.inner.cleanup()
+    }
+
     /// One capability is passed on; a provider offers what it wants to, and nothing else is seen of it.
     fn as_inspect(&self) -> Option<&dyn InspectProvider> {
         self.inner.as_inspect().map(|_| self as &dyn InspectProvider)

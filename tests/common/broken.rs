@@ -80,6 +80,10 @@ impl SandboxProvider for Broken {
         self.inner.aclose().await
     }
 
+    fn cleanup(&self) -> Option<&Reaper> {
+        self.inner.cleanup()
+    }
+
     fn as_spawn(&self) -> Option<&dyn SpawnProvider> {
         self.inner.as_spawn()
     }

@@ -132,6 +132,10 @@ impl SandboxProvider for Plain {
         self.inner.aclose().await
     }
 
+    fn cleanup(&self) -> Option<&Reaper> {
+        self.inner.cleanup()
+    }
+
     fn as_spawn(&self) -> Option<&dyn SpawnProvider> {
         self.inner.as_spawn().filter(|_| self.spawns)
     }
