@@ -32,6 +32,8 @@ pub(super) struct Board {
     stages: Vec<watch::Sender<Stage>>,
     /// Who waits for whom, for the text of a time-out.
     waiting: Mutex<BTreeMap<usize, BTreeSet<usize>>>,
+    /// Which hook runs in whom, for the same.
+    hooks: Mutex<BTreeMap<usize, String>>,
 }
 
 impl Board {
@@ -41,6 +43,7 @@ impl Board {
             stages: names.iter().map(|_| watch::Sender::new(Stage::Planned)).collect(),
             names,
             waiting: Mutex::default(),
+            hooks: Mutex::default(),
         }
     }
 
@@ -79,6 +82,15 @@ impl Board {
         }
     }
 
+    /// Notes that a hook runs in a service, or none any more.
+    pub(super) fn runs(&self, service: usize, hook: Option<String>) {
+        let mut hooks = self.hooks.lock().unwrap_or_else(PoisonError::into_inner);
+        match hook {
+            Some(hook) => hooks.insert(service, hook),
+            None => hooks.remove(&service),
+        };
+    }
+
     /// The error of a start that took too long: it says who waits for whom.
     pub(super) fn too_late(&self, project: &str, timeout: Duration) -> Error {
         let behind: Vec<String> = (0..self.names.len())
@@ -100,6 +112,10 @@ impl Board {
 
     fn state_of(&self, service: usize) -> String {
         let name = &self.names[service];
+        let hooks = self.hooks.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(hook) = hooks.get(&service) {
+            return format!("the {hook} of `{name}` has not ended");
+        }
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         match waiting.get(&service).filter(|others| !others.is_empty()) {
             Some(others) => {

@@ -122,6 +122,11 @@ impl<'a> Start<'a> {
         self.board.stage_at_least(service, wanted).await
     }
 
+    /// Notes that a hook runs in a service, or none any more.
+    pub(super) fn runs(&self, service: usize, hook: Option<String>) {
+        self.board.runs(service, hook);
+    }
+
     /// Notes that a service waits for another one, or for none any more.
     pub(super) fn waits(&self, service: usize, on: Option<usize>) {
         self.board.waits(service, on);
