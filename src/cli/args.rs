@@ -86,6 +86,7 @@ pub(super) enum CommandArgs {
     /// Run one command in a throw-away sandbox
     Run(Box<RunArgs>),
     /// Make a sandbox that stays, and print its id
+    #[command(override_usage = "gym-sandbox create --image <REF> [OPTIONS]")]
     Create(Box<SandboxArgs>),
     /// Run a command in a sandbox that is there
     Exec(ExecArgs),
