@@ -279,10 +279,10 @@ fn compose_action(args: ComposeArgs, config: DockerConfig, format: Format) -> Re
         ComposeArgs::Plan(args) => Action::ComposePlan(Box::new(project::plan(*args, format)?)),
         ComposeArgs::Up(args) => Action::ComposeUp(Box::new(project::up(*args, config, format)?)),
         ComposeArgs::Run(args) => Action::ComposeRun(Box::new(project::run(*args, config, format)?)),
-        ComposeArgs::Ps(args) => Action::ComposePs(project::ps(args, config, format)),
-        ComposeArgs::Logs(args) => Action::ComposeLogs(project::logs(args, config, format)),
+        ComposeArgs::Ps(args) => Action::ComposePs(project::ps(args, config, format)?),
+        ComposeArgs::Logs(args) => Action::ComposeLogs(project::logs(args, config, format)?),
         ComposeArgs::Exec(args) => Action::ComposeExec(Box::new(project::exec(*args, config, format)?)),
-        ComposeArgs::Down(args) => Action::ComposeDown(project::down(args, config, format)),
+        ComposeArgs::Down(args) => Action::ComposeDown(project::down(args, config, format)?),
     })
 }
 

@@ -52,6 +52,10 @@ async fn help_says_what_is_needed_and_which_codes_there_are() {
             &["shell"],
             "Usage: gym-sandbox shell --image <REF> [OPTIONS] [-- <CMD>...]",
         ),
+        (
+            &["compose", "run"],
+            "Usage: gym-sandbox compose run [OPTIONS] <SERVICE> <--shell <LINE>|-- <CMD>...>",
+        ),
         (&["compose", "run"], "124: it ran out of time, 125: no sandbox"),
         (&["compose", "exec"], "124: it ran out of time, 125: no sandbox"),
         (&["pty"], "no time limit: 124 is the program's own"),
@@ -151,6 +155,25 @@ async fn wrong_usage_is_2_and_leaves_standard_output_empty() {
         ),
         (&["run", "--", "true"], "no image is given"),
         (&["create"], "no image is given"),
+        (&["exec", "--", "true"], "required arguments were not provided"),
+        (&["exec", "some-id"], "required arguments were not provided"),
+        (&["rm"], "required arguments were not provided"),
+        (&["exec", "no/id", "--", "true"], "`no/id` is not a sandbox id"),
+        (
+            &["--provider", "zork", "doctor"],
+            "[possible values: docker, local]",
+        ),
+        (&["bench", "--rows", "zork"], "rows are: exec engine true"),
+    ] {
+        let (code, stdout, stderr) = call(arguments).await;
+        assert_eq!((code, stdout.as_str()), (Some(2), ""), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(said), "{arguments:?}: {stderr}");
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_is_refused_before_an_engine_is_asked() {
+    let rows: &[(&[&str], &str)] = &[
         (&["run", "--image", "", "--", "true"], "--image names no image"),
         (
             &["run", "--image", "A B", "--", "true"],
@@ -159,7 +182,17 @@ async fn wrong_usage_is_2_and_leaves_standard_output_empty() {
         (&["create", "--image", ""], "--image names no image"),
         (&["shell", "--image", "A B"], "--image names no image"),
         (
-            &[&run[..], &["--port", "80", "--network", "none", "--", "true"]].concat(),
+            &[
+                "run",
+                "--image",
+                BUSYBOX,
+                "--port",
+                "80",
+                "--network",
+                "none",
+                "--",
+                "true",
+            ],
             "--port 80: a sandbox on --network none publishes no ports",
         ),
         (
@@ -194,19 +227,19 @@ async fn wrong_usage_is_2_and_leaves_standard_output_empty() {
             "--image names no image",
         ),
         (
+            &["compose", "down", "-p", ""],
+            "`` can't be the name of a project",
+        ),
+        (
+            &["compose", "ps", "-p", "A B"],
+            "`A B` can't be the name of a project",
+        ),
+        (
             &["compose", "up", "--image", "=x"],
             "the service before `=` is missing",
         ),
-        (&["exec", "--", "true"], "required arguments were not provided"),
-        (&["exec", "some-id"], "required arguments were not provided"),
-        (&["rm"], "required arguments were not provided"),
-        (&["exec", "no/id", "--", "true"], "`no/id` is not a sandbox id"),
-        (
-            &["--provider", "zork", "doctor"],
-            "[possible values: docker, local]",
-        ),
-        (&["bench", "--rows", "zork"], "rows are: exec engine true"),
-    ] {
+    ];
+    for (arguments, said) in rows {
         let (code, stdout, stderr) = call(arguments).await;
         assert_eq!((code, stdout.as_str()), (Some(2), ""), "{arguments:?}: {stderr}");
         assert!(stderr.contains(said), "{arguments:?}: {stderr}");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use gym_sandbox::provider::{
     ConnectableProvider, ContainersProvider, EndpointProvider, FilesProvider, ImageProvider, InspectProvider,
-    ListProvider, LogsProvider, NetworkProvider, PauseProvider, PortForwardingProvider,
+    ListProvider, LogsProvider, NetworkProvider, PauseProvider, PortForwardingProvider, Reaper,
     RuntimeRequirementsProvider, ServicesProvider, SharedStorageProvider, SnapshotProvider, SpawnProvider,
     StatsProvider, SweepProvider,
 };

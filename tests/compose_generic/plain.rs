@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use gym_sandbox::provider::{
     ConnectableProvider, ContainersProvider, EndpointProvider, FilesProvider, ImageProvider, InspectProvider,
     ListProvider, LogsProvider, NetworkProvider, PauseProvider, PortConnection, PortForwardingProvider,
-    PtyAttachProvider, PtyProvider, RuntimeRequirementsProvider, ServicesProvider, SharedAccess,
+    PtyAttachProvider, PtyProvider, Reaper, RuntimeRequirementsProvider, ServicesProvider, SharedAccess,
     SharedStorageProvider, SnapshotProvider, SpawnProvider, StatsProvider, SweepProvider,
 };
 use gym_sandbox::{

@@ -224,12 +224,12 @@ async fn b38_a_post_start_hook_that_hangs_is_named_by_the_time_out() {
         .unwrap();
     let error = project.start().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Timeout);
-    let text = error.to_string();
+    let message = error.to_string();
     assert!(
-        text.contains("the post_start hook `sleep 600` of `a` has not ended"),
-        "{text}"
+        message.contains("the post_start hook `sleep 600` of `a` has not ended"),
+        "{message}"
     );
-    assert!(!text.contains("`a` is not started"), "{text}");
+    assert!(!message.contains("`a` is not started"), "{message}");
     assert_eq!(*told.lock().unwrap(), ["a runs its post_start hook `sleep 600`"]);
     assert_gone(&project.project().unwrap()).await;
 }
@@ -240,10 +240,10 @@ async fn b38_a_post_start_hook_that_fails_is_named_and_a_service_that_ended_unde
     let failing = after_start(&test, "sleep 300", "[sh, -c, 'echo cannot >&2; exit 7']");
     let error = failing.start().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotReady);
-    let text = error.to_string();
+    let message = error.to_string();
     assert!(
-        text.contains("post_start hook") && text.contains("service `a` ended with 7: cannot"),
-        "{text}"
+        message.contains("post_start hook") && message.contains("service `a` ended with 7: cannot"),
+        "{message}"
     );
     let ended = after_start(&test, "[sh, -c, 'echo boom >&2; exit 3']", "[sleep, '600']");
     let began = Instant::now();

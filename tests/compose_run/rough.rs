@@ -118,10 +118,10 @@ services:
             said.contains(&taken) && said.contains("another project name"),
             "{said}"
         );
-        let text = error.to_string();
-        let is_told = text.contains(&format!("another start of project `{name}` is at work"));
+        let message = error.to_string();
+        let is_told = message.contains(&format!("another start of project `{name}` is at work"));
         assert_eq!(is_told, is_of_the_project, "{said}");
-        assert!(is_told || text.contains("service `second`"), "{said}");
+        assert!(is_told || message.contains("service `second`"), "{said}");
         assert_gone(&name).await;
     }
 }

@@ -124,7 +124,10 @@ pub(in crate::cli) struct ComposeUpArgs {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(
+    after_help = EXIT_CODES,
+    override_usage = "gym-sandbox compose run [OPTIONS] <SERVICE> <--shell <LINE>|-- <CMD>...>"
+)]
 pub(in crate::cli) struct ComposeRunArgs {
     #[command(flatten)]
     pub(in crate::cli) project: ProjectArgs,
@@ -159,7 +162,10 @@ pub(in crate::cli) struct ComposeLogsArgs {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(
+    after_help = EXIT_CODES,
+    override_usage = "gym-sandbox compose exec --project-name <NAME> [OPTIONS] <SERVICE> <--shell <LINE>|-- <CMD>...>"
+)]
 pub(in crate::cli) struct ComposeExecArgs {
     #[command(flatten)]
     pub(in crate::cli) name: ComposeNameArgs,

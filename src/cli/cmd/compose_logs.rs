@@ -61,7 +61,7 @@ fn no_service(project: &str, service: &str, services: &[ProjectService]) -> Erro
     names.dedup();
     Error::new(
         ErrorKind::NotFound,
-        Operation::Logs,
+        Operation::Compose,
         format!(
             "project `{project}` has no service `{}`; it has {}",
             service.escape_debug(),

@@ -226,7 +226,7 @@ pub(super) async fn run_command(
 pub(super) fn no_project(name: &str) -> Error {
     Error::new(
         ErrorKind::NotFound,
-        Operation::List,
+        Operation::Compose,
         format!("there is no project `{}`", name.escape_debug()),
     )
 }

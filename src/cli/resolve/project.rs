@@ -198,22 +198,45 @@ pub(super) fn run(
     })
 }
 
-pub(super) fn ps(args: ComposeNameArgs, config: DockerConfig, format: Format) -> ComposePsRequest {
-    ComposePsRequest {
-        config,
-        name: args.project_name,
-        format,
+/// The name of a project that is there. What can be none is a slip, and not a project that has gone.
+fn running(args: ComposeNameArgs) -> Result<String> {
+    let name = args.project_name;
+    let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let is_name = name.bytes().next().is_some_and(is_word)
+        && name.bytes().all(|byte| is_word(byte) || b"_-".contains(&byte));
+    if is_name {
+        return Ok(name);
     }
+    Err(Error::invalid(
+        Operation::Configure,
+        format!(
+            "--project-name: `{}` can't be the name of a project",
+            name.escape_debug()
+        ),
+    )
+    .with_hint("names are of lower-case letters, digits, `-` and `_`; `compose up -d` prints them"))
 }
 
-pub(super) fn logs(args: ComposeLogsArgs, config: DockerConfig, format: Format) -> ComposeLogsRequest {
-    ComposeLogsRequest {
+pub(super) fn ps(args: ComposeNameArgs, config: DockerConfig, format: Format) -> Result<ComposePsRequest> {
+    Ok(ComposePsRequest {
         config,
-        name: args.name.project_name,
+        name: running(args)?,
+        format,
+    })
+}
+
+pub(super) fn logs(
+    args: ComposeLogsArgs,
+    config: DockerConfig,
+    format: Format,
+) -> Result<ComposeLogsRequest> {
+    Ok(ComposeLogsRequest {
+        config,
+        name: running(args.name)?,
         services: args.services,
         lines: connected::log_options(&args.lines),
         format,
-    }
+    })
 }
 
 pub(super) fn exec(
@@ -224,7 +247,7 @@ pub(super) fn exec(
     config.exec.exec_path = service_path(&args.program)?;
     Ok(ComposeExecRequest {
         config,
-        name: args.name.project_name,
+        name: running(args.name)?,
         service: args.service,
         program: program::request(args.program),
         format,
@@ -244,7 +267,11 @@ fn service_path(args: &ProgramArgs) -> Result<ExecPathPolicy> {
     }
 }
 
-pub(super) fn down(args: ComposeDownArgs, config: DockerConfig, format: Format) -> ComposeDownRequest {
+pub(super) fn down(
+    args: ComposeDownArgs,
+    config: DockerConfig,
+    format: Format,
+) -> Result<ComposeDownRequest> {
     let mut options = DownOptions::default();
     if let Some(TimeLimit::After(grace)) = args.grace {
         options = options.with_grace(grace);
@@ -252,10 +279,10 @@ pub(super) fn down(args: ComposeDownArgs, config: DockerConfig, format: Format) 
     if args.keep_volumes {
         options = options.with_volumes(VolumeFate::Keep);
     }
-    ComposeDownRequest {
+    Ok(ComposeDownRequest {
         config,
-        name: args.name.project_name,
+        name: running(args.name)?,
         options,
         format,
-    }
+    })
 }

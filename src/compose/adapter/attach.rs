@@ -75,7 +75,7 @@ pub async fn compose_service(
                 names.join(", ")
             )
         };
-        return Err(Error::new(ErrorKind::NotFound, Operation::Attach, message));
+        return Err(Error::new(ErrorKind::NotFound, Operation::Compose, message));
     };
     let ports = Ports::new(found.container.ports.keys().copied())?;
     let handle = containers(&**provider, Operation::Attach)?

@@ -43,9 +43,10 @@ pub(super) fn check_images(images: &BTreeMap<String, String>, project: &Project)
         None => Ok(()),
         Some(name) => {
             let problem = unknown(name, all().map(|(name, _)| name.as_str()));
+            let image = images[name].escape_debug();
             Err(Error::invalid(
                 Operation::Compose,
-                format!("an image is given for a service: {problem}"),
+                format!("the image `{image}` has no service to go to: {problem}"),
             ))
         }
     }

@@ -52,7 +52,17 @@ pub(super) fn service_failure(name: &str, what: &str, printed: &str, probe: Opti
     Error::new(ErrorKind::NotReady, Operation::ComposeUp, message)
 }
 
-fn told(probe: &HealthProbe) -> String {
+/// What a probe of ours has come to.
+pub(super) fn probe_of(result: &ExecResult) -> HealthProbe {
+    if result.error_type.is_some() {
+        return HealthProbe::new(None, result.message.as_deref().unwrap_or_default());
+    }
+    let printed = [result.stdout(), result.stderr()].into_iter().flatten();
+    HealthProbe::new(Some(result.return_code.into()), printed.collect::<String>())
+}
+
+/// What a health check has come to, in words.
+pub(super) fn told(probe: &HealthProbe) -> String {
     let ended = match probe.exit_code {
         Some(code) => format!("ended with {code}"),
         None => "did not end by itself".to_owned(),

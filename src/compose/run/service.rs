@@ -142,12 +142,12 @@ impl Start<'_> {
             service: &step.name,
         };
         let ran = hooks.after_start(&step.post_start, |hook| {
-            self.runs(service, Some(hook.clone()));
+            self.board.runs(service, Some(hook.clone()));
             crew.say_service(service, ServiceProgress::Hook { hook });
         });
         match ran.await {
             Ok(()) => {
-                self.runs(service, None);
+                self.board.runs(service, None);
                 Ok(())
             }
             // What ended under its hook has more to say than the hook.

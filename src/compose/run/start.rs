@@ -29,7 +29,7 @@ pub(super) struct Start<'a> {
     pub(super) crew: &'a Crew,
     pub(super) watch: Watch,
     pub(super) poll_interval: Option<Duration>,
-    board: Board,
+    pub(super) board: Board,
 }
 
 impl Crew {
@@ -120,11 +120,6 @@ impl<'a> Start<'a> {
 
     pub(super) async fn stage_at_least(&self, service: usize, wanted: Stage) -> Stage {
         self.board.stage_at_least(service, wanted).await
-    }
-
-    /// Notes that a hook runs in a service, or none any more.
-    pub(super) fn runs(&self, service: usize, hook: Option<String>) {
-        self.board.runs(service, hook);
     }
 
     /// Notes that a service waits for another one, or for none any more.

@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::spec::ExecOptions;
 use crate::spec::container::HealthProbe;
 
+use super::super::failure::probe_of;
 use super::super::health::{LEAST_PAUSE, pause};
 use super::super::progress::ServiceProgress;
 use super::start::GenericStart;
@@ -60,6 +61,7 @@ impl GenericStart<'_> {
             let Err(probe) = self.probe(service, check, addresses).await else {
                 return Ok(());
             };
+            self.board.probed(service, probe.clone());
             let now = Instant::now();
             if at >= due {
                 failures += 1;
@@ -91,14 +93,10 @@ impl GenericStart<'_> {
             tracing::debug!(%error, "a probe could not be made");
             not_made(error)
         })?;
-        match (&result.message, result.error_type) {
-            (_, None) if result.is_success() => Ok(()),
-            (Some(why), Some(_)) => Err(HealthProbe::new(None, why)),
-            _ => {
-                let printed = [result.stdout(), result.stderr()].into_iter().flatten();
-                let printed: String = printed.collect();
-                Err(HealthProbe::new(Some(result.return_code.into()), printed))
-            }
+        if result.is_success() {
+            Ok(())
+        } else {
+            Err(probe_of(&result))
         }
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct GenericStart<'a> {
     pub(super) crew: &'a GenericCrew,
     pub(super) poll_interval: Option<Duration>,
     pub(super) ends: Arc<Ends>,
-    board: Board,
+    pub(super) board: Board,
 }
 
 impl GenericCrew {
