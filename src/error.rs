@@ -64,6 +64,9 @@ pub enum ErrorKind {
     Path(PathProblem),
     /// The call did not end within its deadline.
     Timeout,
+    /// A command that a Compose file wants run before a stop failed, or did not end in its time. Nothing is left of what
+    /// was to be stopped.
+    Hook,
     /// A terminal session failed.
     Pty,
     /// The engine cannot be reached, or broke the connection.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gym_sandbox::provider::{
-    ConfigBlock, InspectProvider, OnExisting, ProviderFactory, create_provider, register_provider,
+    ConfigBlock, InspectProvider, OnExisting, ProviderFactory, Reaper, create_provider, register_provider,
 };
 use gym_sandbox::{
     ExecOptions, ExecResult, Operation, Result, SandboxDetail, SandboxHandle, SandboxProvider, SandboxSpec,
@@ -98,6 +98,11 @@ impl SandboxProvider for Metered {
 
     async fn aclose(&self) -> Result<()> {
         self.inner.aclose().await
+    }
+
+    /// Whoever closes this provider waits for what was dropped, as with the inner one.
+    fn cleanup(&self) -> Option<&Reaper> {
+        self.inner.cleanup()
     }
 
     /// One capability is passed on; a provider offers what it wants to, and nothing else is seen of it.

@@ -86,6 +86,7 @@ pub(super) enum CommandArgs {
     /// Run one command in a throw-away sandbox
     Run(Box<RunArgs>),
     /// Make a sandbox that stays, and print its id
+    #[command(override_usage = "gym-sandbox create --image <REF> [OPTIONS]")]
     Create(Box<SandboxArgs>),
     /// Run a command in a sandbox that is there
     Exec(ExecArgs),
@@ -128,7 +129,10 @@ const EXIT_CODES: &str = "The exit code is the command's; 124: it ran out of tim
                           126 or 127: it could not be started, 2: wrong usage.";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(
+    after_help = EXIT_CODES,
+    override_usage = "gym-sandbox run --image <REF> [OPTIONS] <--shell <LINE>|-- <CMD>...>"
+)]
 pub(super) struct RunArgs {
     #[command(flatten)]
     pub(super) sandbox: SandboxArgs,
@@ -143,7 +147,10 @@ pub(super) struct RunArgs {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(
+    after_help = EXIT_CODES,
+    override_usage = "gym-sandbox exec [OPTIONS] <ID> <--shell <LINE>|-- <CMD>...>"
+)]
 pub(super) struct ExecArgs {
     /// The id of the sandbox
     #[arg(value_name = "ID")]

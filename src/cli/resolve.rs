@@ -231,8 +231,8 @@ pub(super) fn resolve(args: Args) -> Result<Action> {
             Action::Create(Box::new(CreateRequest { sandbox, format }))
         }
         CommandArgs::Exec(args) => Action::Exec(Box::new(exec_request(args, config, format)?)),
-        CommandArgs::Pty(args) => Action::Pty(Box::new(terminal::pty(args, config)?)),
-        CommandArgs::Shell(args) => Action::Shell(Box::new(terminal::shell(*args, config)?)),
+        CommandArgs::Pty(args) => Action::Pty(Box::new(terminal::pty(args, config, format)?)),
+        CommandArgs::Shell(args) => Action::Shell(Box::new(terminal::shell(*args, config, format)?)),
         CommandArgs::Cp(args) => Action::Copy(Box::new(copy::request(args, config, format)?)),
         CommandArgs::Pause(args) => connected::pause(args, config, format, PauseChange::Pause),
         CommandArgs::Resume(args) => connected::pause(args, config, format, PauseChange::Resume),
@@ -279,10 +279,10 @@ fn compose_action(args: ComposeArgs, config: DockerConfig, format: Format) -> Re
         ComposeArgs::Plan(args) => Action::ComposePlan(Box::new(project::plan(*args, format)?)),
         ComposeArgs::Up(args) => Action::ComposeUp(Box::new(project::up(*args, config, format)?)),
         ComposeArgs::Run(args) => Action::ComposeRun(Box::new(project::run(*args, config, format)?)),
-        ComposeArgs::Ps(args) => Action::ComposePs(project::ps(args, config, format)),
-        ComposeArgs::Logs(args) => Action::ComposeLogs(project::logs(args, config, format)),
-        ComposeArgs::Exec(args) => Action::ComposeExec(Box::new(project::exec(*args, config, format))),
-        ComposeArgs::Down(args) => Action::ComposeDown(project::down(args, config, format)),
+        ComposeArgs::Ps(args) => Action::ComposePs(project::ps(args, config, format)?),
+        ComposeArgs::Logs(args) => Action::ComposeLogs(project::logs(args, config, format)?),
+        ComposeArgs::Exec(args) => Action::ComposeExec(Box::new(project::exec(*args, config, format)?)),
+        ComposeArgs::Down(args) => Action::ComposeDown(project::down(args, config, format)?),
     })
 }
 

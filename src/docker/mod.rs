@@ -294,6 +294,10 @@ impl SandboxProvider for DockerProvider {
         self.lease_released().await
     }
 
+    fn cleanup(&self) -> Option<&Reaper> {
+        Some(self.reaper())
+    }
+
     fn as_spawn(&self) -> Option<&dyn SpawnProvider> {
         Some(self)
     }

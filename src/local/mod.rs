@@ -192,6 +192,10 @@ impl SandboxProvider for LocalProvider {
         self.reaper().wait_idle(Duration::from_secs(60)).await
     }
 
+    fn cleanup(&self) -> Option<&Reaper> {
+        Some(self.reaper())
+    }
+
     fn as_spawn(&self) -> Option<&dyn SpawnProvider> {
         Some(self)
     }

@@ -159,12 +159,19 @@ pub trait SandboxProvider: fmt::Debug + Send + Sync + 'static {
     /// Dropping the future may leave the sandbox; call it again.
     async fn close(&self, handle: &SandboxHandle) -> Result<()>;
 
-    /// Waits for clean-up in the background and releases what the provider holds. Sandboxes live on. May be called
-    /// twice.
+    /// Waits for clean-up in the background and releases what the provider holds. Sandboxes live on, but for those whose
+    /// [`AsyncSandbox`](crate::AsyncSandbox) was dropped: where the provider has a [`cleanup`](Self::cleanup), they are gone
+    /// then. May be called twice.
     ///
     /// # Errors
     /// [`ErrorKind::Timeout`](crate::ErrorKind::Timeout) when clean-up in the background does not end.
     async fn aclose(&self) -> Result<()>;
+
+    /// The clean-up in the background that [`aclose`](Self::aclose) waits for, if the provider has that. Facades that are
+    /// dropped without a stop count in it, so that `aclose` waits until their sandboxes and projects are gone.
+    fn cleanup(&self) -> Option<&Reaper> {
+        None
+    }
 
     /// Commands whose streams the caller handles, if the provider has that.
     fn as_spawn(&self) -> Option<&dyn SpawnProvider> {

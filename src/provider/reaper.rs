@@ -76,6 +76,12 @@ impl Reaper {
         waited
     }
 
+    /// Counts as a job of this provider what another one's job does, until it is dropped: whoever waits for this provider's
+    /// clean-up waits for that, too.
+    pub(crate) fn pledge(&self) -> Pending {
+        Pending::new(&self.pending)
+    }
+
     /// How many jobs have not ended.
     pub fn pending(&self) -> usize {
         *self.pending.borrow()
@@ -132,7 +138,8 @@ fn places() -> &'static Semaphore {
 }
 
 /// Counts a job from its submission to its end, however it ends.
-struct Pending(Arc<watch::Sender<usize>>);
+#[derive(Debug)]
+pub(crate) struct Pending(Arc<watch::Sender<usize>>);
 
 impl Pending {
     fn new(count: &Arc<watch::Sender<usize>>) -> Self {

@@ -17,7 +17,7 @@ mod upkeep;
 use super::{
     ConnectableProvider, ContainersProvider, EndpointProvider, ExecSession, FilesProvider, ImageProvider,
     InspectProvider, ListProvider, LogsProvider, NetworkProvider, PauseProvider, PortForwardingProvider,
-    PtyAttachProvider, PtyProvider, RuntimeRequirementsProvider, SandboxHandle, SandboxProvider,
+    PtyAttachProvider, PtyProvider, Reaper, RuntimeRequirementsProvider, SandboxHandle, SandboxProvider,
     ServicesProvider, SharedStorageProvider, SnapshotProvider, SpawnProvider, StatsProvider, SweepProvider,
 };
 
@@ -157,6 +157,10 @@ impl SandboxProvider for Traced {
     async fn aclose(&self) -> Result<()> {
         let span = info_span!("sandbox.aclose", provider = self.inner.name(), error = Empty);
         async { noted(self.inner.aclose().await) }.instrument(span).await
+    }
+
+    fn cleanup(&self) -> Option<&Reaper> {
+        self.inner.cleanup()
     }
 
     fn as_spawn(&self) -> Option<&dyn SpawnProvider> {

@@ -171,8 +171,10 @@ impl Drop for Fork {
             return;
         }
         let (provider, id) = (Arc::clone(&self.provider), std::mem::take(&mut self.snapshot.id));
+        let pledge = provider.cleanup().map(Reaper::pledge);
         self.reaper
             .submit("remove the snapshot of a dropped fork", async move {
+                let _pledge = pledge;
                 for _ in 0..TRIES {
                     match delete(&*provider, &id).await {
                         // Its sandboxes are on their way out.

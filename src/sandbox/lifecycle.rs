@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Operation, Result};
-use crate::provider::{SandboxHandle, SandboxProvider};
+use crate::provider::{Reaper, SandboxHandle, SandboxProvider};
 use crate::spec::{ExecOptions, SandboxSpec};
 
 use super::{AsyncSandbox, Ownership, stopped};
@@ -218,13 +218,17 @@ impl AsyncSandbox {
     pub(super) fn remove_later(&self, handle: SandboxHandle) {
         let provider = Arc::clone(&self.provider);
         let ownership = self.ownership;
+        let pledge = provider.cleanup().map(Reaper::pledge);
         self.released.store(true, Ordering::Relaxed);
         self.reaper.submit("remove a dropped sandbox", async move {
             if let Err(error) = provider.close(&handle).await {
                 tracing::warn!(sandbox_id = %handle.sandbox_id(), %error, "a dropped sandbox could not be removed");
             }
+            // Before the wait for all clean-up of the provider, in which this would count.
+            drop(pledge);
             if ownership == Ownership::Owned
-                && let Err(error) = provider.aclose().await
+                // Others of that clean-up may need the place to end.
+                && let Err(error) = Reaper::aside(provider.aclose()).await
             {
                 tracing::warn!(%error, "the provider of a dropped sandbox could not be closed");
             }

@@ -120,7 +120,7 @@ async fn mistakes_are_shown_with_their_lines_and_nothing_is_data() {
         "services:\n  web:\n    imag: x\n    depends_on: [db]\n",
     )]);
     let (code, stdout, stderr) = config(&folder, &[]).await;
-    assert_eq!((code, stdout.as_str()), (Some(1), ""));
+    assert_eq!((code, stdout.as_str()), (Some(2), ""));
     for said in [
         "additional properties 'imag' not allowed",
         "compose.yaml:3:5",
@@ -143,7 +143,7 @@ async fn files_outside_are_read_only_when_that_is_allowed() {
     ]);
     let file = ["-f", "p/compose.yaml", "--images"];
     let (code, stdout, stderr) = config(&folder, &file).await;
-    assert_eq!((code, stdout.as_str()), (Some(1), ""));
+    assert_eq!((code, stdout.as_str()), (Some(2), ""));
     assert!(stderr.contains("is outside of the project"), "{stderr}");
     let answer = config(&folder, &[&file[..], &["--allow-outside-paths"]].concat()).await;
     assert_eq!(answer, expected(0, "base\n", ""));
@@ -155,7 +155,7 @@ async fn traps_are_taken_as_strictly_as_asked() {
     for (strictness, code, said) in [
         ("careful", 0, "warning"),
         ("compatible", 0, "warning"),
-        ("strict", 1, "error"),
+        ("strict", 2, "error"),
     ] {
         let (got, _, stderr) = config(&folder, &["--strictness", strictness]).await;
         assert_eq!(got, Some(code), "{strictness}: {stderr}");

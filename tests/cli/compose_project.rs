@@ -61,6 +61,90 @@ async fn a_plan_is_data_and_what_is_not_allowed_is_refused_by_name() {
     assert_eq!(plan["networks"][0]["spec"]["name"], "bench");
 }
 
+/// `compose` with an engine that can't be reached: these calls must not get that far.
+async fn nowhere(folder: &tempfile::TempDir, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let mut call =
+        Call::new(&[&["compose"], arguments].concat()).env("DOCKER_HOST", "unix:///nonexistent/engine.sock");
+    call.command.current_dir(folder.path());
+    call.answer().await.text()
+}
+
+#[tokio::test]
+async fn files_that_cannot_be_used_have_one_exit_code_in_every_command() {
+    let commands: [(&str, &[&str]); 4] = [
+        ("config", &[]),
+        ("plan", &[]),
+        ("up", &[]),
+        ("run", &["main", "--", "true"]),
+    ];
+    for (file, text, said) in [
+        ("missing.yaml", None, "missing.yaml"),
+        ("bad.yaml", Some("services: [\n"), "bad.yaml"),
+        ("wrong.yaml", Some("services: {main: {imag: x}}\n"), "imag"),
+        ("binary.yaml", Some("\u{0}\u{1}"), "binary.yaml"),
+        (".", None, ""),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        if let Some(text) = text {
+            std::fs::write(folder.path().join(file), text).unwrap();
+        }
+        for (command, more) in commands {
+            let (code, stdout, stderr) = nowhere(&folder, &[&[command, "-f", file], more].concat()).await;
+            assert_eq!(
+                (code, stdout.as_str()),
+                (Some(2), ""),
+                "{command} {file}: {stderr}"
+            );
+            assert!(stderr.contains(said), "{command} {file}: {stderr}");
+        }
+    }
+    // No file at all, and a standard input that can't be read.
+    let empty = tempfile::tempdir().unwrap();
+    for (command, more) in commands {
+        let (code, _, stderr) = nowhere(&empty, &[&[command], more].concat()).await;
+        assert_eq!(code, Some(2), "{command}: {stderr}");
+        let mut call = Call::new(&[&["compose", command, "-f", "-"], more].concat());
+        let folder = std::fs::File::open(empty.path()).unwrap();
+        call.command.stdin(folder);
+        let output = call.command.output().await.unwrap();
+        assert_eq!(output.status.code(), Some(2), "{command} -f -: {output:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_service_that_the_files_do_not_define_is_refused_before_anything_is_made() {
+    let folder = folder(&format!("{TEXT}  debug: {{image: 'x', profiles: [tools]}}\n"));
+    let (code, stdout, stderr) = nowhere(&folder, &["run", "mian", "--", "true"]).await;
+    assert_eq!((code, stdout.as_str()), (Some(2), ""), "{stderr}");
+    assert!(
+        stderr.contains("there is no service `mian`; there are db, main"),
+        "{stderr}"
+    );
+    let (code, _, stderr) = nowhere(&folder, &["run", "debug", "--", "true"]).await;
+    assert_eq!(code, Some(2), "{stderr}");
+    assert!(
+        stderr.contains("it is in the profiles tools") && stderr.contains("--profile"),
+        "{stderr}"
+    );
+}
+
+#[tokio::test]
+async fn what_is_no_network_is_not_shared() {
+    let folder = folder(TEXT);
+    for network in ["none", "host", "bridge", "container:x", ""] {
+        for command in [&["plan"][..], &["up"], &["run", "main", "--", "true"]] {
+            let option = ["--shared-network", network];
+            let arguments = [&command[..1], &option, &command[1..]].concat();
+            let (code, stdout, stderr) = nowhere(&folder, &arguments).await;
+            assert_eq!((code, stdout.as_str()), (Some(2), ""), "{arguments:?}: {stderr}");
+            assert!(
+                stderr.contains(&format!("`{network}` can't be the shared network")),
+                "{arguments:?}: {stderr}"
+            );
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_project_is_started_looked_at_used_and_taken_down() {
     let _docker = engine_or_skip!();
@@ -179,6 +263,9 @@ services:
     assert_eq!(lines, ["two-1 | error", "two-1 | last", "two-2 | error"]);
     let (code, _, stderr) = compose(&folder, &["logs", "-p", &name, "nobody"]).await;
     assert_eq!(code, Some(1));
-    assert!(stderr.contains("nobody"), "{stderr}");
+    assert!(
+        stderr.contains("no service `nobody`; it has many, two\n"),
+        "{stderr}"
+    );
     compose(&folder, &["down", "-p", &name]).await;
 }

@@ -106,3 +106,44 @@ async fn d35_a_signal_in_any_phase_of_a_project_takes_everything_down() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_hook_that_hangs_holds_ctrl_c_no_longer_than_its_service_may_take() {
+    let docker = engine_or_skip!();
+    let folder = tempfile::tempdir().unwrap();
+    let text = "
+services:
+  main:
+    image: gym-sandbox/busybox:test
+    command: sleep 300
+    stop_grace_period: 1s
+    pre_stop: [{command: [sleep, '600']}]
+";
+    std::fs::write(folder.path().join("compose.yaml"), text).unwrap();
+    let mut call = Call::new(&["compose", "up"]);
+    call.command.current_dir(folder.path()).stdin(Stdio::null());
+    call.command.arg("--project-name").arg(&call.run);
+    let mut child = call.command.spawn().unwrap();
+    let mut errors = BufReader::new(child.stderr.take().unwrap()).lines();
+    let ready = async {
+        while let Some(line) = errors.next_line().await.unwrap() {
+            if line.contains("is ready") {
+                return;
+            }
+        }
+        panic!("it ended");
+    };
+    tokio::time::timeout(DEADLINE, ready).await.unwrap();
+    send(&child, "INT").await;
+    assert_eq!(ended(&mut child).await.code(), Some(130));
+    let mut said = String::new();
+    while let Some(line) = errors.next_line().await.unwrap() {
+        said.push_str(&line);
+    }
+    assert!(
+        said.contains("pre_stop hook `sleep 600` of service `main` did not end within 1s"),
+        "{said}"
+    );
+    let left = left_of_run(&docker, &call.run).await;
+    assert!(left.is_empty(), "{left:?}");
+}

@@ -236,6 +236,24 @@ async fn a_kept_sandbox_runs_on_and_its_id_is_said() {
 }
 
 #[tokio::test]
+async fn a_sandbox_that_could_not_be_made_or_filled_is_not_said_to_be_kept() {
+    let _docker = engine_or_skip!();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("x"), "x").unwrap();
+    let upload = format!("{}:/etc/passwd/x", folder.path().join("x").display());
+    for arguments in [
+        &["--pull", "never", "--image", "gym-sandbox/nonexistent:test"][..],
+        &["--image", BUSYBOX, "--upload", &upload],
+        &["--image", BUSYBOX, "--upload", &upload, "--json"],
+    ] {
+        let call = Call::new(&[&["run", "--keep"], arguments, &["--", "true"]].concat());
+        let (code, stdout, stderr) = call.clean_answer().await.text();
+        assert_eq!((code, stdout.as_str()), (Some(125), ""), "{arguments:?}");
+        assert!(!stderr.contains("kept"), "{stderr}");
+    }
+}
+
+#[tokio::test]
 async fn a_port_is_said_with_the_address_where_it_answers() {
     let _docker = engine_or_skip!();
     let answer = Call::run(&["--json", "--port", "8080", "--", "true"])

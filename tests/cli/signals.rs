@@ -48,7 +48,11 @@ async fn a_sandbox_that_was_to_be_kept_is_removed_by_a_signal() {
     })
     .await;
     send(&child, "TERM").await;
+    let mut stderr = child.stderr.take().unwrap();
     assert_eq!(ended(&mut child).await.code(), Some(143));
+    let mut said = String::new();
+    stderr.read_to_string(&mut said).await.unwrap();
+    assert!(!said.contains("kept"), "{said}");
     assert_nothing_left(&call.run).await;
 }
 

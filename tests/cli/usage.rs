@@ -42,6 +42,33 @@ async fn help_is_data_and_names_every_command() {
 }
 
 #[tokio::test]
+async fn help_says_what_is_needed_and_which_codes_there_are() {
+    for (command, said) in [
+        (
+            &["create"][..],
+            "Usage: gym-sandbox create --image <REF> [OPTIONS]",
+        ),
+        (
+            &["shell"],
+            "Usage: gym-sandbox shell --image <REF> [OPTIONS] [-- <CMD>...]",
+        ),
+        (
+            &["compose", "run"],
+            "Usage: gym-sandbox compose run [OPTIONS] <SERVICE> <--shell <LINE>|-- <CMD>...>",
+        ),
+        (&["compose", "run"], "124: it ran out of time, 125: no sandbox"),
+        (&["compose", "exec"], "124: it ran out of time, 125: no sandbox"),
+        (&["pty"], "no time limit: 124 is the program's own"),
+        (&["shell"], "no time limit: 124 is the program's own"),
+    ] {
+        let (code, stdout, stderr) = call(&[command, &["--help"]].concat()).await;
+        assert_eq!((code, stderr.as_str()), (Some(0), ""), "{command:?}");
+        let words: Vec<&str> = stdout.split_whitespace().collect();
+        assert!(words.join(" ").contains(said), "{command:?}: {stdout}");
+    }
+}
+
+#[tokio::test]
 async fn wrong_usage_is_2_and_leaves_standard_output_empty() {
     let run = ["run", "--image", BUSYBOX];
     for (arguments, said) in [
@@ -145,11 +172,101 @@ async fn wrong_usage_is_2_and_leaves_standard_output_empty() {
 }
 
 #[tokio::test]
+async fn what_cannot_be_is_refused_before_an_engine_is_asked() {
+    let rows: &[(&[&str], &str)] = &[
+        (&["run", "--image", "", "--", "true"], "--image names no image"),
+        (
+            &["run", "--image", "A B", "--", "true"],
+            "`A B` is not an image reference",
+        ),
+        (&["create", "--image", ""], "--image names no image"),
+        (&["shell", "--image", "A B"], "--image names no image"),
+        (
+            &[
+                "run",
+                "--image",
+                BUSYBOX,
+                "--port",
+                "80",
+                "--network",
+                "none",
+                "--",
+                "true",
+            ],
+            "--port 80: a sandbox on --network none publishes no ports",
+        ),
+        (
+            &["create", "--image", BUSYBOX, "--network", "none", "--port", "80"],
+            "--network none publishes no ports",
+        ),
+        (&["pty", "some-id", "--json"], "--json has no meaning with `pty`"),
+        (
+            &["--json", "shell", "--image", BUSYBOX],
+            "--json has no meaning with `shell`",
+        ),
+        (
+            &[
+                "compose",
+                "exec",
+                "-p",
+                "p",
+                "--exec-path",
+                "agent",
+                "web",
+                "--",
+                "true",
+            ],
+            "--exec-path agent: the resident agent is not put into services",
+        ),
+        (
+            &["compose", "run", "--exec-path", "agent", "web", "--", "true"],
+            "--exec-path agent: the resident agent is not put into services",
+        ),
+        (
+            &["compose", "plan", "--image", "web=A B"],
+            "--image names no image",
+        ),
+        (
+            &["compose", "down", "-p", ""],
+            "`` can't be the name of a project",
+        ),
+        (
+            &["compose", "ps", "-p", "A B"],
+            "`A B` can't be the name of a project",
+        ),
+        (
+            &["compose", "up", "--image", "=x"],
+            "the service before `=` is missing",
+        ),
+    ];
+    for (arguments, said) in rows {
+        let (code, stdout, stderr) = call(arguments).await;
+        assert_eq!((code, stdout.as_str()), (Some(2), ""), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(said), "{arguments:?}: {stderr}");
+    }
+}
+
+#[tokio::test]
 async fn what_has_no_meaning_without_an_engine_is_refused_by_name() {
     for command in [&["doctor"][..], &["ps"], &["gc"], &["inspect", "x"]] {
         let (code, stdout, stderr) = call(&[&["--provider", "local"], command].concat()).await;
         assert_eq!((code, stdout.as_str()), (Some(2), ""), "{command:?}");
         let said = format!("`{}` has no meaning with --provider local", command[0]);
+        assert!(stderr.contains(&said), "{stderr}");
+    }
+    for command in [
+        &["plan"][..],
+        &["up"],
+        &["run", "web", "--", "true"],
+        &["ps", "-p", "p"],
+        &["logs", "-p", "p"],
+        &["exec", "-p", "p", "web", "--", "true"],
+        &["down", "-p", "p"],
+    ] {
+        let arguments = [&["--provider", "local", "compose"], command].concat();
+        let (code, stdout, stderr) = call(&arguments).await;
+        assert_eq!((code, stdout.as_str()), (Some(2), ""), "{command:?}");
+        let said = format!("`compose {}` has no meaning with --provider local", command[0]);
         assert!(stderr.contains(&said), "{stderr}");
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use gym_sandbox::provider::{
     ConnectableProvider, ContainersProvider, EndpointProvider, FilesProvider, ImageProvider, InspectProvider,
-    ListProvider, LogsProvider, NetworkProvider, PauseProvider, PortForwardingProvider,
+    ListProvider, LogsProvider, NetworkProvider, PauseProvider, PortForwardingProvider, Reaper,
     RuntimeRequirementsProvider, ServicesProvider, SharedStorageProvider, SnapshotProvider, SpawnProvider,
     StatsProvider, SweepProvider,
 };
@@ -78,6 +78,10 @@ impl SandboxProvider for Broken {
 
     async fn aclose(&self) -> Result<()> {
         self.inner.aclose().await
+    }
+
+    fn cleanup(&self) -> Option<&Reaper> {
+        self.inner.cleanup()
     }
 
     fn as_spawn(&self) -> Option<&dyn SpawnProvider> {

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use gym_sandbox::provider::{
     ConnectableProvider, ContainersProvider, EndpointProvider, FilesProvider, ImageProvider, InspectProvider,
     ListProvider, LogsProvider, NetworkProvider, PauseProvider, PortConnection, PortForwardingProvider,
-    PtyAttachProvider, PtyProvider, RuntimeRequirementsProvider, ServicesProvider, SharedAccess,
+    PtyAttachProvider, PtyProvider, Reaper, RuntimeRequirementsProvider, ServicesProvider, SharedAccess,
     SharedStorageProvider, SnapshotProvider, SpawnProvider, StatsProvider, SweepProvider,
 };
 use gym_sandbox::{
@@ -130,6 +130,10 @@ impl SandboxProvider for Plain {
     async fn aclose(&self) -> Result<()> {
         self.note("aclose".to_owned());
         self.inner.aclose().await
+    }
+
+    fn cleanup(&self) -> Option<&Reaper> {
+        self.inner.cleanup()
     }
 
     fn as_spawn(&self) -> Option<&dyn SpawnProvider> {

@@ -78,6 +78,34 @@ async fn b38_a_one_shot_that_never_ends_is_a_typed_time_out_that_says_who_waits(
 }
 
 #[tokio::test]
+async fn b38_a_time_out_tells_the_last_probe_of_who_is_not_healthy() {
+    let Some(test) = docker().await else { return };
+    let project = project(
+        &test,
+        "
+services:
+  a:
+    image: gym-sandbox/busybox:test
+    command: sleep 300
+    healthcheck: {test: 'echo no luck; exit 3', interval: 60s, start_period: 600s}
+  b: {image: 'gym-sandbox/busybox:test', command: sleep 300, depends_on: {a: {condition: service_healthy}}}
+",
+    )
+    .with_timeout(Duration::from_secs(4))
+    .unwrap();
+    let error = project.start().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Timeout);
+    let message = error.to_string();
+    for part in [
+        "`a` is not healthy (its health check ended with 3 and said:\nno luck)",
+        "`b` waits for `a`",
+    ] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+    assert_gone(&project.project().unwrap()).await;
+}
+
+#[tokio::test]
 async fn b38_a_one_shot_killed_by_a_signal_and_one_without_its_program_fail_the_start() {
     let Some(test) = docker().await else { return };
     for (command, more, part) in [
@@ -90,6 +118,10 @@ async fn b38_a_one_shot_killed_by_a_signal_and_one_without_its_program_fail_the_
         assert!(began.elapsed() < SOON);
         let story = story(&error);
         assert!(story.contains(part) && story.contains("`s1`"), "{story}");
+        if command == "[/nope]" {
+            let container = format!("container `{}-s1-1` could not", project.project().unwrap());
+            assert!(story.contains(&container), "{story}");
+        }
         assert_eq!(
             left_of(&project.project().unwrap()).await,
             Vec::<String>::new(),

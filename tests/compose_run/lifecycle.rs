@@ -1,9 +1,9 @@
 //! Start, use, stop.
 
-use gym_sandbox::ErrorKind;
+use gym_sandbox::{ErrorKind, SandboxProvider};
 
 use crate::common::docker;
-use crate::support::{assert_gone, left_of, printed, project, story};
+use crate::support::{assert_gone, left_of, printed, project, provider, story};
 
 const TWO: &str = "
 services:
@@ -89,6 +89,29 @@ async fn a_dropped_project_is_removed_in_the_background() {
     drop(project);
     assert_gone(&name).await;
     drop(kept);
+}
+
+#[tokio::test]
+async fn closing_the_provider_waits_for_projects_and_sandboxes_that_were_dropped() {
+    let Some(test) = docker().await else { return };
+    let dropped = project(&test, TWO);
+    dropped.start().await.unwrap();
+    let name = dropped.project().unwrap();
+    let sandbox = gym_sandbox::AsyncSandbox::new(provider(&test)).with_spec(test.spec());
+    sandbox.start().await.unwrap();
+    assert_eq!(test.containers().await.len(), 3);
+    drop(dropped);
+    drop(sandbox);
+    test.provider.aclose().await.unwrap();
+    // At once, without another look.
+    assert_eq!(left_of(&name).await, Vec::<String>::new());
+    assert_eq!(test.containers().await, Vec::<String>::new());
+    // It may be closed twice, and what is made afterwards counts as well.
+    let again = gym_sandbox::AsyncSandbox::owning(provider(&test)).with_spec(test.spec());
+    again.start().await.unwrap();
+    drop(again);
+    test.provider.aclose().await.unwrap();
+    assert_eq!(test.containers().await, Vec::<String>::new());
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ mod cancel;
 mod compare;
 mod dependencies;
 mod fixtures;
+mod hooks;
 mod killed;
 mod kinds;
 mod lifecycle;

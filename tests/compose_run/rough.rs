@@ -1,12 +1,16 @@
 //! Projects under rough conditions: two starts of one name, many services, checks that never end
 //! or never pass.
 
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use bollard::models::ContainerCreateBody;
+use bollard::query_parameters::{CreateContainerOptionsBuilder, RemoveContainerOptionsBuilder};
 use gym_sandbox::ErrorKind;
+use gym_sandbox::compose::{ComposeEvent, PlanOptions, ProgressCallback, ProjectNetworks, ServiceProgress};
 
-use crate::common::docker;
-use crate::support::{assert_gone, left_of, printed, project, story, unique};
+use crate::common::{BUSYBOX, docker};
+use crate::support::{assert_gone, engine, left_of, printed, project, story, unique};
 
 /// Tells "bounded" from "for ever" on a loaded machine.
 const BOUNDED: Duration = Duration::from_secs(120);
@@ -36,11 +40,115 @@ async fn b33_two_starts_of_one_name_at_once_do_not_take_from_each_other() {
                     assert_eq!(left_of(&name).await.len(), 4);
                     project.stop().await.unwrap();
                 }
-                Err(error) => assert_eq!(error.kind(), ErrorKind::Conflict, "{}", story(&error)),
+                Err(error) => {
+                    let said = story(&error);
+                    assert_eq!(error.kind(), ErrorKind::Conflict, "{said}");
+                    assert!(error.to_string().contains(&name), "{said}");
+                    // Whether it met the other at its look around or at its creates, it says what to do.
+                    let hint = error.hint().unwrap_or_default();
+                    assert!(
+                        hint.contains("wait") && hint.contains("another project name"),
+                        "{said}"
+                    );
+                }
             }
         }
         assert!(up <= 1, "{name} was started twice");
         assert_gone(&name).await;
+    }
+}
+
+/// Makes a container beside the library, in a thread of its own: who calls is in the middle of a start.
+fn make_beside(name: &str, labels: HashMap<String, String>) {
+    let name = name.to_owned();
+    let made = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let options = CreateContainerOptionsBuilder::new().name(&name).build();
+            let body = ContainerCreateBody {
+                image: Some(BUSYBOX.to_owned()),
+                labels: Some(labels),
+                ..ContainerCreateBody::default()
+            };
+            engine().create_container(Some(options), body).await.unwrap();
+        });
+    });
+    made.join().unwrap();
+}
+
+#[tokio::test]
+async fn b33_a_start_that_another_one_overtakes_says_who_is_at_work_and_what_to_do() {
+    let Some(test) = docker().await else { return };
+    let yaml = "
+services:
+  first: {image: 'gym-sandbox/busybox:test', command: sleep 300}
+  second: {image: 'gym-sandbox/busybox:test', command: sleep 300, depends_on: [first]}
+";
+    for is_of_the_project in [true, false] {
+        let name = unique();
+        let taken = format!("{name}-second-1");
+        let (project_of, container) = (name.clone(), taken.clone());
+        // Between the creates of the two services somebody makes what the second would be called.
+        let callback = ProgressCallback::new(move |event| {
+            if let ComposeEvent::Service {
+                service,
+                progress: ServiceProgress::Created,
+            } = event
+                && service == "first"
+            {
+                let label = ("com.docker.compose.project".to_owned(), project_of.clone());
+                make_beside(
+                    &container,
+                    is_of_the_project.then_some(label).into_iter().collect(),
+                );
+            }
+        });
+        let project = project(&test, yaml)
+            .with_project_name(name.as_str())
+            .with_progress(callback);
+        let error = project.start().await.unwrap_err();
+        let options = RemoveContainerOptionsBuilder::new().force(true).build();
+        engine().remove_container(&taken, Some(options)).await.unwrap();
+        let said = story(&error);
+        assert_eq!(error.kind(), ErrorKind::Conflict, "{said}");
+        assert!(
+            said.contains(&taken) && said.contains("another project name"),
+            "{said}"
+        );
+        let message = error.to_string();
+        let is_told = message.contains(&format!("another start of project `{name}` is at work"));
+        assert_eq!(is_told, is_of_the_project, "{said}");
+        assert!(is_told || message.contains("service `second`"), "{said}");
+        assert_gone(&name).await;
+    }
+}
+
+#[tokio::test]
+async fn a_network_to_share_that_is_not_there_or_is_none_is_refused_before_anything_is_made() {
+    let Some(test) = docker().await else { return };
+    let missing = unique();
+    for (network, kind, hint) in [
+        (missing.as_str(), ErrorKind::NotFound, "docker network create"),
+        ("host", ErrorKind::InvalidArgument, "leave the option"),
+        ("container:x", ErrorKind::InvalidArgument, "leave the option"),
+    ] {
+        let mut options = PlanOptions::default();
+        options.networks = ProjectNetworks::Shared(network.to_owned());
+        let project = project(&test, WITH_VOLUME).with_plan_options(options);
+        let error = project.start().await.unwrap_err();
+        assert_eq!(error.kind(), kind, "{}", story(&error));
+        assert!(error.to_string().contains(&format!("`{network}`")), "{error}");
+        assert!(
+            error.hint().unwrap_or_default().contains(hint),
+            "{}",
+            story(&error)
+        );
+        if let Some(name) = project.project() {
+            assert_eq!(left_of(&name).await, Vec::<String>::new());
+        }
     }
 }
 
@@ -65,7 +173,13 @@ async fn thirty_services_come_up_and_go() {
 #[tokio::test]
 async fn b40_a_health_check_that_never_ends_or_never_passes_fails_the_start() {
     let Some(test) = docker().await else { return };
-    for check in ["sleep 1000", "false"] {
+    for (check, said) in [
+        ("sleep 1000", "its health check did not end by itself and said:"),
+        (
+            "echo no luck >&2; exit 7",
+            "its health check ended with 7 and said:\nno luck",
+        ),
+    ] {
         let yaml = format!(
             "services: {{a: {{image: 'gym-sandbox/busybox:test', command: sleep 300, \
              healthcheck: {{test: '{check}', interval: 1s, timeout: 1s, retries: 2}}}}}}"
@@ -75,6 +189,7 @@ async fn b40_a_health_check_that_never_ends_or_never_passes_fails_the_start() {
         let error = project.start().await.unwrap_err();
         assert!(began.elapsed() < BOUNDED, "{:?}", began.elapsed());
         assert!(story(&error).contains("`a` is unhealthy"), "{}", story(&error));
+        assert!(story(&error).contains(said), "{}", story(&error));
         assert_eq!(left_of(&project.project().unwrap()).await, Vec::<String>::new());
     }
 }

@@ -132,6 +132,28 @@ async fn o01_a_dropped_create_leaves_no_folder() {
 }
 
 #[tokio::test]
+async fn closing_the_provider_waits_for_sandboxes_that_were_dropped() {
+    let root = tempfile::tempdir().unwrap();
+    let provider: Arc<dyn SandboxProvider> = Arc::new(below(&root));
+    let made = || std::fs::read_dir(root.path()).map_or(0, Iterator::count);
+    for ownership in [AsyncSandbox::new, AsyncSandbox::owning] {
+        // More than are removed at once: none of them may keep the others from their places.
+        let sandboxes: Vec<_> = (0..40)
+            .map(|_| ownership(Arc::clone(&provider)).with_spec(SandboxSpec::default()))
+            .collect();
+        for sandbox in &sandboxes {
+            sandbox.start().await.unwrap();
+        }
+        assert_eq!(made(), 40);
+        drop(sandboxes);
+        let began = Instant::now();
+        provider.aclose().await.unwrap();
+        assert_eq!(made(), 0);
+        assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+    }
+}
+
+#[tokio::test]
 async fn a_wrong_spec_is_refused_before_a_folder_is_made() {
     let root = tempfile::tempdir().unwrap();
     let provider = below(&root);

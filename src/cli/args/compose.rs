@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Subcommand, ValueEnum};
 
 use super::super::units::TimeLimit;
-use super::{LogLineArgs, ProgramArgs};
+use super::{EXIT_CODES, LogLineArgs, ProgramArgs};
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum ComposeArgs {
@@ -124,6 +124,10 @@ pub(in crate::cli) struct ComposeUpArgs {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = EXIT_CODES,
+    override_usage = "gym-sandbox compose run [OPTIONS] <SERVICE> <--shell <LINE>|-- <CMD>...>"
+)]
 pub(in crate::cli) struct ComposeRunArgs {
     #[command(flatten)]
     pub(in crate::cli) project: ProjectArgs,
@@ -158,6 +162,10 @@ pub(in crate::cli) struct ComposeLogsArgs {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = EXIT_CODES,
+    override_usage = "gym-sandbox compose exec --project-name <NAME> [OPTIONS] <SERVICE> <--shell <LINE>|-- <CMD>...>"
+)]
 pub(in crate::cli) struct ComposeExecArgs {
     #[command(flatten)]
     pub(in crate::cli) name: ComposeNameArgs,

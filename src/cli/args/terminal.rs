@@ -1,6 +1,9 @@
 //! What can be typed about terminals.
 
-use super::{EXIT_CODES, ExecPathArg, SandboxArgs};
+use super::{ExecPathArg, SandboxArgs};
+
+const EXIT_CODES: &str = "The exit code is the program's; 125: no sandbox, 126 or 127: it could not be started, \
+                          2: wrong usage. A terminal has no time limit: 124 is the program's own.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXIT_CODES)]
@@ -19,7 +22,10 @@ pub(in crate::cli) struct PtyArgs {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXIT_CODES)]
+#[command(
+    after_help = EXIT_CODES,
+    override_usage = "gym-sandbox shell --image <REF> [OPTIONS] [-- <CMD>...]"
+)]
 pub(in crate::cli) struct ShellArgs {
     #[command(flatten)]
     pub(in crate::cli) sandbox: SandboxArgs,

@@ -34,7 +34,7 @@ pub(in crate::cli) fn run(request: ComposeConfigRequest) -> Result<u8> {
         Ok(rendered) => rendered,
         Err(mistakes) => {
             say(&mistakes, input);
-            return Ok(exit::FAILURE);
+            return Ok(exit::USAGE);
         }
     };
     say(&warnings, input);
@@ -80,12 +80,8 @@ fn standard_input() -> Result<String> {
         .take(MOST_BYTES)
         .read_to_end(&mut bytes)
         .map_err(|error| {
-            Error::new(
-                ErrorKind::Io,
-                Operation::Configure,
-                "standard input could not be read",
-            )
-            .with_source(error)
+            // As a file that can't be read.
+            Error::invalid(Operation::Configure, "standard input could not be read").with_source(error)
         })?;
     String::from_utf8(bytes)
         .map_err(|_| Error::invalid(Operation::Configure, "standard input is not UTF-8 text"))

@@ -44,7 +44,7 @@ pub(in crate::cli) async fn run(request: ComposeLogsRequest) -> Result<u8> {
         }
         for name in &request.services {
             if !services.iter().any(|service| service.service == *name) {
-                return Err(no_service(&request.name, name));
+                return Err(no_service(&request.name, name, &services));
             }
         }
         services.retain(|service| request.services.is_empty() || request.services.contains(&service.service));
@@ -56,11 +56,17 @@ pub(in crate::cli) async fn run(request: ComposeLogsRequest) -> Result<u8> {
     }
 }
 
-fn no_service(project: &str, service: &str) -> Error {
+fn no_service(project: &str, service: &str, services: &[ProjectService]) -> Error {
+    let mut names: Vec<&str> = services.iter().map(|service| service.service.as_str()).collect();
+    names.dedup();
     Error::new(
         ErrorKind::NotFound,
-        Operation::Logs,
-        format!("project `{project}` has no service `{service}`"),
+        Operation::Compose,
+        format!(
+            "project `{project}` has no service `{}`; it has {}",
+            service.escape_debug(),
+            names.join(", ")
+        ),
     )
 }
 

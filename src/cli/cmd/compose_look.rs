@@ -11,7 +11,7 @@ use crate::cli::output::{self, Format};
 use crate::cli::resolve::{ComposeDownRequest, ComposeExecRequest, ComposePsRequest};
 use crate::cli::session::{Outcome, blocking, until_interrupted};
 
-use super::compose_up::{no_project, run_command};
+use super::compose_up::{no_project, progress, run_command};
 use super::exec::options;
 
 pub(super) fn provider(config: gym_sandbox::docker::DockerConfig) -> Result<Arc<dyn SandboxProvider>> {
@@ -91,7 +91,9 @@ pub(in crate::cli) async fn exec(request: ComposeExecRequest) -> Result<u8> {
 /// Something could not be removed.
 pub(in crate::cli) async fn down(request: ComposeDownRequest) -> Result<u8> {
     let provider = provider(request.config)?;
-    let removed = compose_down(&*provider, &request.name, &request.options).await?;
+    let mut options = request.options;
+    options.progress = progress();
+    let removed = compose_down(&*provider, &request.name, &options).await?;
     match request.format {
         Format::Json => {
             let value = serde_json::json!({ "project": request.name, "removed": removed });

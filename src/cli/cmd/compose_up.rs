@@ -64,10 +64,15 @@ fn prepare(request: &mut ComposeUpRequest) -> Result<AsyncSandboxCompose> {
     if let Some(timeout) = request.timeout {
         project = project.with_timeout(timeout)?;
     }
-    if io::stderr().is_terminal() {
-        project = project.with_progress(ProgressCallback::new(say));
+    if let Some(progress) = progress() {
+        project = project.with_progress(progress);
     }
     Ok(project)
+}
+
+/// Tells a person how far a project is; none where nobody looks.
+pub(super) fn progress() -> Option<ProgressCallback> {
+    io::stderr().is_terminal().then(|| ProgressCallback::new(say))
 }
 
 /// A line of progress for a person.
@@ -122,7 +127,11 @@ async fn leave(
     interrupt: Interrupt,
 ) -> Result<u8> {
     tokio::select! {
-        stopped = project.stop() => stopped?,
+        stopped = project.stop() => match stopped {
+            // Everything is gone, and the signal is what ended it.
+            Err(error) if error.kind() == ErrorKind::Hook => output::error(&error),
+            stopped => stopped?,
+        },
         _ = interrupts.next() => {
             let name = project.project().unwrap_or_default();
             output::note(&format!("interrupted again: a part of project {name} may be left"));
@@ -165,7 +174,7 @@ pub(in crate::cli) async fn run(request: ComposeRunRequest) -> Result<u8> {
     } = request;
     let options = options(program)?;
     options.check(Operation::Exec)?;
-    let project = prepare(&mut up)?;
+    let project = prepare(&mut up)?.with_required_service(&service);
     let mut interrupts = Interrupts::listen()?;
     let work = async {
         project.start().await?;
@@ -180,8 +189,13 @@ pub(in crate::cli) async fn run(request: ComposeRunRequest) -> Result<u8> {
         stopped = project.stop() => stopped,
         interrupt = interrupts.next() => return leave(&project, &mut interrupts, interrupt).await,
     };
-    match (outcome, stopped) {
-        (Ok(result), Ok(())) => Ok(exit::of_result(&result)),
+    match (outcome.map(|result| exit::of_result(&result)), stopped) {
+        (Ok(code), Ok(())) => Ok(code),
+        // What failed afterwards is worth less than the code of a command that failed itself.
+        (Ok(code), Err(error)) if code != exit::SUCCESS => {
+            output::error(&error);
+            Ok(code)
+        }
         (Err(error), Err(cleanup)) => Err(error.with_cleanup_error(cleanup)),
         (Err(error), Ok(())) | (Ok(_), Err(error)) => Err(error),
     }
@@ -212,7 +226,7 @@ pub(super) async fn run_command(
 pub(super) fn no_project(name: &str) -> Error {
     Error::new(
         ErrorKind::NotFound,
-        Operation::List,
-        format!("there is no project `{name}`"),
+        Operation::Compose,
+        format!("there is no project `{}`", name.escape_debug()),
     )
 }

@@ -23,6 +23,8 @@ struct Finished {
     result: ExecResult,
     /// The copies out of the sandbox: the first that failed, the others attached to it.
     download: Result<()>,
+    /// The id of a sandbox that stays.
+    kept: Option<SandboxId>,
 }
 
 /// Runs it and gives the exit code.
@@ -57,15 +59,31 @@ pub(in crate::cli) async fn run(request: RunRequest) -> Result<u8> {
             kept: kept(sandbox, afterwards),
             endpoints: endpoints(sandbox, &ports).await?,
         };
-        let result = run_command(sandbox, options, format, beside).await?;
+        let result = run_command(sandbox, options, format, &beside).await?;
         let download = copy_out(sandbox, &downloads).await;
-        Ok(Finished { result, download })
+        if format == Format::Json {
+            // The last thing before it is kept: a sandbox whose id nobody can be told is removed.
+            let value = json_beside(&result, &beside)?;
+            blocking(move || output::json(&value)).await?;
+        }
+        Ok(Finished {
+            result,
+            download,
+            kept: beside.kept,
+        })
     })
     .await?;
-    let Finished { result, download } = match outcome {
+    let Finished {
+        result,
+        download,
+        kept,
+    } = match outcome {
         Outcome::Ended(finished) => finished,
         Outcome::Interrupted(interrupt) => return Ok(interrupt.exit_code()),
     };
+    if let Some(id) = kept.filter(|_| format == Format::Text) {
+        output::note(&format!("the sandbox is kept: {id}"));
+    }
     match (download, exit::of_result(&result)) {
         // A missing report is worth less than the code of the command that did not write it.
         (Err(error), code) if code != exit::SUCCESS => {
@@ -98,26 +116,18 @@ fn kept(sandbox: &AsyncSandbox, afterwards: Afterwards) -> Option<SandboxId> {
     }
 }
 
-/// Runs the command and prints what comes of it.
+/// Runs the command; its output is passed on meanwhile, unless it is to be part of an object.
 async fn run_command(
     sandbox: &AsyncSandbox,
     options: ExecOptions,
     format: Format,
-    beside: Beside,
+    beside: &Beside,
 ) -> Result<ExecResult> {
     match format {
-        Format::Json => {
-            let result = sandbox.exec_with(options).await?;
-            let value = json_beside(&result, &beside)?;
-            blocking(move || output::json(&value)).await?;
-            Ok(result)
-        }
+        Format::Json => sandbox.exec_with(options).await,
         Format::Text => {
             // The command's streams are passed on byte for byte, so what is said beside them is said before or after.
             output::endpoints(&beside.endpoints);
-            if let Some(id) = &beside.kept {
-                output::note(&format!("the sandbox is kept: {id}"));
-            }
             let result = stream::to_the_end(sandbox.spawn(options).await?).await?;
             output::explanation(&result);
             Ok(result)

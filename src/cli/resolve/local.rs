@@ -2,7 +2,7 @@
 
 use gym_sandbox::{Error, ErrorKind, Operation, Result};
 
-use super::super::args::{CommandArgs, ExecPathArg, GlobalArgs, RunArgs};
+use super::super::args::{CommandArgs, ComposeArgs, ExecPathArg, GlobalArgs, RunArgs};
 
 /// Refuses, by name, what the local provider can't do.
 pub(super) fn check(global: &GlobalArgs, command: &CommandArgs) -> Result<()> {
@@ -11,7 +11,17 @@ pub(super) fn check(global: &GlobalArgs, command: &CommandArgs) -> Result<()> {
     }
     match command {
         CommandArgs::Run(args) => options(args),
-        CommandArgs::Compose(_) | CommandArgs::Completions(_) => Ok(()),
+        CommandArgs::Compose(ComposeArgs::Config(_)) | CommandArgs::Completions(_) => Ok(()),
+        CommandArgs::Compose(args) => Err(unsupported(match args {
+            ComposeArgs::Config(_) => "`compose config`",
+            ComposeArgs::Plan(_) => "`compose plan`",
+            ComposeArgs::Up(_) => "`compose up`",
+            ComposeArgs::Run(_) => "`compose run`",
+            ComposeArgs::Ps(_) => "`compose ps`",
+            ComposeArgs::Logs(_) => "`compose logs`",
+            ComposeArgs::Exec(_) => "`compose exec`",
+            ComposeArgs::Down(_) => "`compose down`",
+        })),
         CommandArgs::Create(_) => Err(unsupported("`create`")),
         CommandArgs::Exec(_) => Err(unsupported("`exec`")),
         CommandArgs::Pty(_) => Err(unsupported("`pty`")),

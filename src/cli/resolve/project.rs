@@ -8,15 +8,16 @@ use gym_sandbox::compose::{
     ProjectNetworks, VolumeFate, config,
 };
 use gym_sandbox::container::Subnets;
-use gym_sandbox::docker::DockerConfig;
-use gym_sandbox::{Error, LogOptions, Operation, Result};
+use gym_sandbox::docker::{DockerConfig, ExecPathPolicy};
+use gym_sandbox::{Error, ErrorKind, LogOptions, Operation, Result};
 
 use super::super::args::{
     ChoiceArgs, ComposeDownArgs, ComposeExecArgs, ComposeLogsArgs, ComposeNameArgs, ComposePlanArgs,
-    ComposeRunArgs, ComposeUpArgs, ConfigFormatArg, HostPortsArg, ProjectArgs,
+    ComposeRunArgs, ComposeUpArgs, ConfigFormatArg, HostPortsArg, ProgramArgs, ProjectArgs,
 };
 use super::super::output::Format;
 use super::super::units::TimeLimit;
+use super::sandbox::check_image;
 use super::{ProgramRequest, compose, connected, program};
 
 /// A project: how it is loaded and planned.
@@ -119,6 +120,13 @@ fn project(args: ProjectArgs, choices: ChoiceArgs) -> Result<ProjectRequest> {
                 format!("--image {entry}: it is SERVICE=REF"),
             )
         })?;
+        if service.is_empty() {
+            return Err(Error::invalid(
+                Operation::Configure,
+                format!("--image {entry}: the service before `=` is missing"),
+            ));
+        }
+        check_image(image)?;
         plan.images.insert(service.to_owned(), image.to_owned());
     }
     Ok(ProjectRequest { load, files, plan })
@@ -173,7 +181,7 @@ pub(super) fn run(
     mut config: DockerConfig,
     format: Format,
 ) -> Result<ComposeRunRequest> {
-    config.exec.exec_path = program::exec_path(&args.program);
+    config.exec.exec_path = service_path(&args.program)?;
     let project = project(args.project, args.choices)?;
     Ok(ComposeRunRequest {
         up: ComposeUpRequest {
@@ -190,36 +198,80 @@ pub(super) fn run(
     })
 }
 
-pub(super) fn ps(args: ComposeNameArgs, config: DockerConfig, format: Format) -> ComposePsRequest {
-    ComposePsRequest {
-        config,
-        name: args.project_name,
-        format,
+/// The name of a project that is there. What can be none is a slip, and not a project that has gone.
+fn running(args: ComposeNameArgs) -> Result<String> {
+    let name = args.project_name;
+    let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let is_name = name.bytes().next().is_some_and(is_word)
+        && name.bytes().all(|byte| is_word(byte) || b"_-".contains(&byte));
+    if is_name {
+        return Ok(name);
     }
+    Err(Error::invalid(
+        Operation::Configure,
+        format!(
+            "--project-name: `{}` can't be the name of a project",
+            name.escape_debug()
+        ),
+    )
+    .with_hint("names are of lower-case letters, digits, `-` and `_`; `compose up -d` prints them"))
 }
 
-pub(super) fn logs(args: ComposeLogsArgs, config: DockerConfig, format: Format) -> ComposeLogsRequest {
-    ComposeLogsRequest {
+pub(super) fn ps(args: ComposeNameArgs, config: DockerConfig, format: Format) -> Result<ComposePsRequest> {
+    Ok(ComposePsRequest {
         config,
-        name: args.name.project_name,
+        name: running(args)?,
+        format,
+    })
+}
+
+pub(super) fn logs(
+    args: ComposeLogsArgs,
+    config: DockerConfig,
+    format: Format,
+) -> Result<ComposeLogsRequest> {
+    Ok(ComposeLogsRequest {
+        config,
+        name: running(args.name)?,
         services: args.services,
         lines: connected::log_options(&args.lines),
         format,
-    }
+    })
 }
 
-pub(super) fn exec(args: ComposeExecArgs, mut config: DockerConfig, format: Format) -> ComposeExecRequest {
-    config.exec.exec_path = program::exec_path(&args.program);
-    ComposeExecRequest {
+pub(super) fn exec(
+    args: ComposeExecArgs,
+    mut config: DockerConfig,
+    format: Format,
+) -> Result<ComposeExecRequest> {
+    config.exec.exec_path = service_path(&args.program)?;
+    Ok(ComposeExecRequest {
         config,
-        name: args.name.project_name,
+        name: running(args.name)?,
         service: args.service,
         program: program::request(args.program),
         format,
+    })
+}
+
+/// How commands in services are run. The agent is not in them.
+fn service_path(args: &ProgramArgs) -> Result<ExecPathPolicy> {
+    match program::exec_path(args) {
+        ExecPathPolicy::Agent => Err(Error::new(
+            ErrorKind::Unsupported,
+            Operation::Configure,
+            "--exec-path agent: the resident agent is not put into services of Compose projects",
+        )
+        .with_hint("leave the option out: commands in services are run by the engine")),
+        path => Ok(path),
     }
 }
 
-pub(super) fn down(args: ComposeDownArgs, config: DockerConfig, format: Format) -> ComposeDownRequest {
+pub(super) fn down(
+    args: ComposeDownArgs,
+    config: DockerConfig,
+    format: Format,
+) -> Result<ComposeDownRequest> {
     let mut options = DownOptions::default();
     if let Some(TimeLimit::After(grace)) = args.grace {
         options = options.with_grace(grace);
@@ -227,10 +279,10 @@ pub(super) fn down(args: ComposeDownArgs, config: DockerConfig, format: Format) 
     if args.keep_volumes {
         options = options.with_volumes(VolumeFate::Keep);
     }
-    ComposeDownRequest {
+    Ok(ComposeDownRequest {
         config,
-        name: args.name.project_name,
+        name: running(args.name)?,
         options,
         format,
-    }
+    })
 }

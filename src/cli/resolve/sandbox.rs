@@ -1,7 +1,7 @@
 //! What a sandbox should be: the neutral spec, and what goes to the Docker provider.
 
 use gym_sandbox::PullPolicy;
-use gym_sandbox::docker::{CreateConfig, DockerConfig, Preset};
+use gym_sandbox::docker::{CreateConfig, DockerConfig, ImageReference, Preset};
 use gym_sandbox::{Error, Operation, Result, SandboxResources, SandboxSpec};
 
 use super::super::args::{PresetArg, PullArg, SandboxArgs};
@@ -44,8 +44,20 @@ fn create_config(args: &SandboxArgs, config: &mut CreateConfig) {
 }
 
 fn spec(args: &SandboxArgs, backend: Backend) -> Result<SandboxSpec> {
+    if args.network.as_deref() == Some("none")
+        && let Some(port) = args.port.first()
+    {
+        return Err(Error::invalid(
+            Operation::Configure,
+            format!("--port {port}: a sandbox on --network none publishes no ports"),
+        )
+        .with_hint("leave one of the two out"));
+    }
     let spec = match (&args.image, backend) {
-        (Some(image), _) => SandboxSpec::new(image),
+        (Some(image), _) => {
+            check_image(image)?;
+            SandboxSpec::new(image)
+        }
         (None, Backend::Local) => SandboxSpec::default(),
         (None, Backend::Docker) => {
             return Err(Error::invalid(Operation::Configure, "no image is given")
@@ -62,6 +74,16 @@ fn spec(args: &SandboxArgs, backend: Backend) -> Result<SandboxSpec> {
         spec = spec.with_env(name, value);
     }
     Ok(spec)
+}
+
+/// Refuses what can be no image before an engine is asked for it.
+pub(super) fn check_image(image: &str) -> Result<()> {
+    image.parse::<ImageReference>().map(drop).map_err(|error| {
+        let hint = error.hint().unwrap_or_default().to_owned();
+        Error::invalid(Operation::Configure, "--image names no image")
+            .with_source(error)
+            .with_hint(hint)
+    })
 }
 
 fn resources(cpus: Option<f64>, memory: Option<ByteSize>) -> Result<SandboxResources> {

@@ -1,9 +1,10 @@
 //! What runs in a terminal, and in which sandbox.
 
 use gym_sandbox::docker::DockerConfig;
-use gym_sandbox::{Result, SandboxPtySpec};
+use gym_sandbox::{Error, ErrorKind, Operation, Result, SandboxPtySpec};
 
 use super::super::args::{PtyArgs, ShellArgs, TerminalArgs};
+use super::super::output::Format;
 use super::{Backend, SandboxRequest, program, sandbox, variables};
 
 /// A terminal in a sandbox that is there.
@@ -21,7 +22,21 @@ pub(in crate::cli) struct ShellRequest {
     pub(in crate::cli) spec: SandboxPtySpec,
 }
 
-pub(super) fn pty(args: PtyArgs, mut config: DockerConfig) -> Result<PtyRequest> {
+/// A terminal's output is its program's alone.
+fn no_json(format: Format, command: &str) -> Result<()> {
+    match format {
+        Format::Text => Ok(()),
+        Format::Json => Err(Error::new(
+            ErrorKind::Unsupported,
+            Operation::Configure,
+            format!("--json has no meaning with `{command}`, which prints what its terminal shows"),
+        )
+        .with_hint("leave the option out, or run a command with `exec --json` or `run --json`")),
+    }
+}
+
+pub(super) fn pty(args: PtyArgs, mut config: DockerConfig, format: Format) -> Result<PtyRequest> {
+    no_json(format, "pty")?;
     config.exec.exec_path = program::policy(args.terminal.exec_path);
     let mut spec = spec(args.terminal);
     spec.cwd = args.workdir;
@@ -33,7 +48,8 @@ pub(super) fn pty(args: PtyArgs, mut config: DockerConfig) -> Result<PtyRequest>
     })
 }
 
-pub(super) fn shell(args: ShellArgs, mut config: DockerConfig) -> Result<ShellRequest> {
+pub(super) fn shell(args: ShellArgs, mut config: DockerConfig, format: Format) -> Result<ShellRequest> {
+    no_json(format, "shell")?;
     config.exec.exec_path = program::policy(args.terminal.exec_path);
     Ok(ShellRequest {
         spec: spec(args.terminal),

@@ -102,7 +102,7 @@ fn every_option_of_a_run_arrives() {
         "--pids",
         "9",
         "--network",
-        "none",
+        "net",
         "--preset",
         "hardened",
         "--upload",
@@ -123,7 +123,7 @@ fn every_option_of_a_run_arrives() {
         "echo x",
     ]);
     assert_eq!(request.sandbox.config.host.as_deref(), Some("unix:///x"));
-    assert_eq!(request.sandbox.config.create.network.as_deref(), Some("none"));
+    assert_eq!(request.sandbox.config.create.network.as_deref(), Some("net"));
     assert_eq!(request.sandbox.config.exec.exec_path, ExecPathPolicy::Engine);
     assert_eq!(request.sandbox.config.create.pids_limit, Some(9));
     assert_eq!(request.sandbox.config.create.preset, Preset::Hardened);

@@ -75,7 +75,7 @@ pub async fn compose_service(
                 names.join(", ")
             )
         };
-        return Err(Error::new(ErrorKind::NotFound, Operation::Attach, message));
+        return Err(Error::new(ErrorKind::NotFound, Operation::Compose, message));
     };
     let ports = Ports::new(found.container.ports.keys().copied())?;
     let handle = containers(&**provider, Operation::Attach)?
@@ -92,10 +92,12 @@ pub async fn compose_service(
 /// Takes a project of this library down by its name, whoever started it: dependants first. Says how many objects were
 /// removed; none is no error.
 ///
-/// Its commands before a stop run in containers that run; one that fails keeps nothing from going.
+/// Its `pre_stop` hooks run in containers that run, each for as long as its container gets to end by itself: the grace, or
+/// 10 s where there is none. One that fails keeps nothing from going.
 ///
 /// # Errors
 /// As [`compose_services`]; the first thing that could not be removed, with the others attached. It can be repeated.
+/// [`ErrorKind::Hook`] when only a hook failed or did not end in its time: everything is gone then.
 ///
 /// # Cancel safety
 /// Dropping the future leaves the rest; call it again.

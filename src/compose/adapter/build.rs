@@ -72,7 +72,7 @@ impl AsyncSandboxCompose {
         self
     }
 
-    /// Takes an image in place of what a service names or builds.
+    /// Takes an image in place of what a service names or builds. A service that the files do not define is refused.
     pub fn with_image(mut self, service: impl Into<String>, image: impl Into<String>) -> Self {
         self.plan.images.insert(service.into(), image.into());
         self
@@ -140,6 +140,13 @@ impl AsyncSandboxCompose {
     /// Sets how long the project lives.
     pub fn with_lifetime(mut self, lifetime: ProjectLifetime) -> Self {
         self.lifetime = lifetime;
+        self
+    }
+
+    /// Names a service that must be there: a plan or start without it is refused, with the services there are, before
+    /// anything is made.
+    pub fn with_required_service(mut self, service: impl Into<String>) -> Self {
+        self.required_service = Some(service.into());
         self
     }
 

@@ -146,9 +146,12 @@ impl AsyncSandboxCompose {
     /// Called again after success it does nothing; called on a project that never started it only closes an owned
     /// provider.
     ///
+    /// A service that still runs has its `pre_stop` hooks run before, each at most once and for as long as the service gets
+    /// to end by itself: the grace, or 10 s where there is none.
+    ///
     /// # Errors
     /// The first thing that could not be removed, with the others attached. Everything was tried, and the call can be
-    /// repeated.
+    /// repeated. [`ErrorKind::Hook`] when only a hook failed or did not end in its time: everything is gone then.
     ///
     /// # Cancel safety
     /// Dropping the future may leave a part of the project; call it again. What is never stopped is removed after the
@@ -180,7 +183,8 @@ impl AsyncSandboxCompose {
             Some(running) => running.work.take_down(options).await,
             None => Ok(()),
         };
-        if removed.is_ok() {
+        // Where the first error is of a hook, everything is gone all the same.
+        if removed.is_ok() || matches!(&removed, Err(error) if error.kind() == ErrorKind::Hook) {
             if let Some(running) = &running {
                 running.release();
                 // Volumes that were to be kept are nobody's any more.

@@ -8,6 +8,7 @@ mod connect;
 mod lifecycle;
 mod options;
 mod scope;
+mod wanted;
 mod work;
 
 use std::collections::BTreeMap;
@@ -72,6 +73,8 @@ pub struct AsyncSandboxCompose {
     timeout: Duration,
     poll_interval: Option<Duration>,
     progress: Option<ProgressCallback>,
+    /// A service that must be there.
+    required_service: Option<String>,
     /// The name that was chosen, once it is.
     chosen: Mutex<Option<String>>,
     state: Mutex<State>,
@@ -110,6 +113,7 @@ impl AsyncSandboxCompose {
             timeout: DEFAULT_START_TIMEOUT,
             poll_interval: None,
             progress: None,
+            required_service: None,
             chosen: Mutex::default(),
             state: Mutex::new(State::New),
             lifecycle: tokio::sync::Mutex::new(()),
@@ -236,12 +240,18 @@ impl AsyncSandboxCompose {
 
     async fn prepare(&self) -> Result<Prepared> {
         let (load, options) = self.prepared();
+        wanted::check_networks(&options.networks)?;
         let (provider, timeout) = (Arc::clone(&self.provider), self.timeout);
+        let required_service = self.required_service.clone();
         // Reading files blocks.
         let planned = tokio::task::spawn_blocking(move || {
             let loaded = ComposeLoader::new(load).load().map_err(unreadable)?;
             let prepared = Prepared::new(&loaded.project, &options, &*provider, timeout)?;
             let plan = &prepared.plan;
+            wanted::check_images(&options.images, &loaded.project)?;
+            if let Some(service) = &required_service {
+                wanted::check_service(service, &loaded.project, plan)?;
+            }
             if prepared.generic.is_none() {
                 binds::check(plan, &loaded.project.directory, &options.policy)?;
             }

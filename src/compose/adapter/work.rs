@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
+
 use crate::compose::model::Project;
 use crate::compose::plan::{GenericPlan, Plan, PlanOptions};
 use crate::compose::run::{
@@ -149,15 +151,19 @@ impl Work {
     /// Hands everything that was made to the clean-up thread.
     pub(super) fn remove_later(&self, provider: &Arc<dyn SandboxProvider>, reaper: &Reaper) {
         const WHAT: &str = "remove a dropped project";
+        // Closing the provider waits for it, too.
+        let pledge = provider.cleanup().map(Reaper::pledge);
         match self {
             Self::Native(crew) => {
                 let objects = crew.made.take();
                 if !objects.is_empty() {
-                    reaper.submit(WHAT, remove_in_background(Arc::clone(provider), objects));
+                    let removal = remove_in_background(Arc::clone(provider), objects);
+                    reaper.submit(WHAT, removal.map(|()| drop(pledge)));
                 }
             }
             Self::Generic(crew) if crew.has_made_something() => {
-                reaper.submit(WHAT, remove_generic_in_background(Arc::clone(crew)));
+                let removal = remove_generic_in_background(Arc::clone(crew));
+                reaper.submit(WHAT, removal.map(|()| drop(pledge)));
             }
             Self::Generic(_) | Self::Connected(_) => {}
         }

@@ -40,6 +40,7 @@ pub use steps::{
 pub(crate) use generic::{Check, GenericPlan, HELPER_ROOT, SEED_TARGET, StorageStep};
 pub(crate) use labels::{ONE_OFF, PRE_STOP, PROJECT, SERVICE};
 pub(crate) use order::dependency_order;
+pub(crate) use service::USUAL_GRACE;
 
 use super::diagnostic::{Diagnostic, Diagnostics, Severity};
 use super::model::Project;

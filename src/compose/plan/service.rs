@@ -9,6 +9,9 @@ use super::{
 use crate::compose::model::{DependencyCondition, ExtensionValue, Hook, Service};
 use crate::spec::container::{ContainerSpec, EnvironmentSpec};
 
+/// How long a service gets to end by itself where its file asks for it and does not say how long.
+pub(crate) const USUAL_GRACE: Duration = Duration::from_secs(10);
+
 /// More containers than this of one service are a mistake.
 const MOST_REPLICAS: i64 = 1000;
 
@@ -52,7 +55,7 @@ pub(super) fn step(planner: &Planner<'_>, name: &str, notes: &mut Notes) -> Serv
             let period = service
                 .stop_grace_period
                 .and_then(crate::compose::ComposeDuration::to_std);
-            period.unwrap_or(Duration::from_secs(10))
+            period.unwrap_or(USUAL_GRACE)
         }),
         is_one_shot: false,
         is_optional: false,

@@ -25,11 +25,13 @@ pub(super) fn networks(planner: &Planner<'_>, notes: &mut Notes) -> Vec<NetworkS
             Some(bridge) => NetworkStep {
                 key: key.clone(),
                 external: true,
+                is_shared: true,
                 spec: NetworkSpec::new(bridge),
             },
             None => NetworkStep {
                 key: key.clone(),
                 external: network.external,
+                is_shared: false,
                 spec: network_spec(planner, key, network),
             },
         };

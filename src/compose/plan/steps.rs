@@ -122,6 +122,9 @@ pub struct NetworkStep {
     pub key: String,
     /// Whether it must exist already.
     pub external: bool,
+    /// Whether it stands for networks of the project: the caller has named it, and not the file.
+    #[serde(skip)]
+    pub(crate) is_shared: bool,
     /// What it is.
     pub spec: NetworkSpec,
 }

@@ -7,6 +7,9 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::error::{Error, ErrorKind, Operation};
+use crate::spec::container::HealthProbe;
+
+use super::failure::told;
 
 /// How far a service is, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,6 +35,10 @@ pub(super) struct Board {
     stages: Vec<watch::Sender<Stage>>,
     /// Who waits for whom, for the text of a time-out.
     waiting: Mutex<BTreeMap<usize, BTreeSet<usize>>>,
+    /// Which hook runs in whom, for the same.
+    hooks: Mutex<BTreeMap<usize, String>>,
+    /// The last probe of a service's health that failed, for the same.
+    probes: Mutex<BTreeMap<usize, HealthProbe>>,
 }
 
 impl Board {
@@ -41,6 +48,8 @@ impl Board {
             stages: names.iter().map(|_| watch::Sender::new(Stage::Planned)).collect(),
             names,
             waiting: Mutex::default(),
+            hooks: Mutex::default(),
+            probes: Mutex::default(),
         }
     }
 
@@ -79,6 +88,21 @@ impl Board {
         }
     }
 
+    /// Notes that a hook runs in a service, or none any more.
+    pub(super) fn runs(&self, service: usize, hook: Option<String>) {
+        let mut hooks = self.hooks.lock().unwrap_or_else(PoisonError::into_inner);
+        match hook {
+            Some(hook) => hooks.insert(service, hook),
+            None => hooks.remove(&service),
+        };
+    }
+
+    /// Notes what a probe of a service's health has come to that failed.
+    pub(super) fn probed(&self, service: usize, probe: HealthProbe) {
+        let mut probes = self.probes.lock().unwrap_or_else(PoisonError::into_inner);
+        probes.insert(service, probe);
+    }
+
     /// The error of a start that took too long: it says who waits for whom.
     pub(super) fn too_late(&self, project: &str, timeout: Duration) -> Error {
         let behind: Vec<String> = (0..self.names.len())
@@ -95,11 +119,15 @@ impl Board {
             Operation::ComposeUp,
             format!("project `{project}` was not ready within {timeout:?}: {behind}"),
         )
-        .with_hint("raise the time-out, or look at the log of the service that is waited for")
+        .with_hint("raise the time-out (`--wait-timeout`), or start the services that are waited for alone to see their logs")
     }
 
     fn state_of(&self, service: usize) -> String {
         let name = &self.names[service];
+        let hooks = self.hooks.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(hook) = hooks.get(&service) {
+            return format!("the {hook} of `{name}` has not ended");
+        }
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         match waiting.get(&service).filter(|others| !others.is_empty()) {
             Some(others) => {
@@ -109,7 +137,13 @@ impl Board {
                     .collect();
                 format!("`{name}` waits for {}", others.join(" and "))
             }
-            None if *self.stages[service].borrow() == Stage::Started => format!("`{name}` is not healthy"),
+            None if *self.stages[service].borrow() == Stage::Started => {
+                let probes = self.probes.lock().unwrap_or_else(PoisonError::into_inner);
+                match probes.get(&service) {
+                    Some(probe) => format!("`{name}` is not healthy ({})", told(probe)),
+                    None => format!("`{name}` is not healthy"),
+                }
+            }
             None => format!("`{name}` is not started"),
         }
     }

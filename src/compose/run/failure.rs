@@ -1,6 +1,8 @@
 //! What went wrong with a service, in words: its name, its exit code, its last lines.
 
 use crate::error::{Error, ErrorKind, Operation};
+use crate::spec::container::HealthProbe;
+use crate::spec::{ExecErrorType, ExecReason, ExecResult};
 
 use super::crew::Crew;
 
@@ -10,16 +12,32 @@ pub(super) const MOST_BYTES: usize = 4096;
 impl Crew {
     /// Makes the error of a service whose container ended or is not as it should be.
     pub(super) async fn service_error(&self, service: usize, container: &str, what: &str) -> Error {
-        let lines = match self.containers(Operation::ComposeUp) {
-            Ok(containers) => containers.last_log_lines(container).await,
-            Err(_) => Vec::new(),
+        let printed = self.last_lines(container).await;
+        service_failure(&self.plan.services[service].name, what, &printed, None)
+    }
+
+    /// As [`service_error`](Self::service_error), with what the engine's last probe of its health has come to.
+    pub(super) async fn health_error(&self, service: usize, container: &str, what: &str) -> Error {
+        let detail = match self.containers(Operation::ComposeUp) {
+            Ok(containers) => containers.inspect_container(container).await.ok().flatten(),
+            Err(_) => None,
         };
-        service_failure(&self.plan.services[service].name, what, &lines.join("\n"))
+        let probe = detail.and_then(|detail| detail.last_probe);
+        let printed = self.last_lines(container).await;
+        let name = &self.plan.services[service].name;
+        service_failure(name, what, &printed, probe.as_ref())
+    }
+
+    async fn last_lines(&self, container: &str) -> String {
+        match self.containers(Operation::ComposeUp) {
+            Ok(containers) => containers.last_log_lines(container).await.join("\n"),
+            Err(_) => String::new(),
+        }
     }
 }
 
-/// The error of a service that failed, with the end of what it printed.
-pub(super) fn service_failure(name: &str, what: &str, printed: &str) -> Error {
+/// The error of a service that failed, with the end of what it printed, and of what its health check did.
+pub(super) fn service_failure(name: &str, what: &str, printed: &str, probe: Option<&HealthProbe>) -> Error {
     let mut message = format!("service `{name}` {what}");
     if printed.is_empty() {
         message.push_str("; it printed nothing");
@@ -27,11 +45,45 @@ pub(super) fn service_failure(name: &str, what: &str, printed: &str) -> Error {
         message.push_str("; its last output was:\n");
         message.push_str(last_part(printed));
     }
+    if let Some(probe) = probe {
+        message.push_str(if printed.is_empty() { "; " } else { "\n" });
+        message.push_str(&told(probe));
+    }
     Error::new(ErrorKind::NotReady, Operation::ComposeUp, message)
 }
 
+/// What a probe of ours has come to.
+pub(super) fn probe_of(result: &ExecResult) -> HealthProbe {
+    if result.error_type.is_some() {
+        return HealthProbe::new(None, result.message.as_deref().unwrap_or_default());
+    }
+    let printed = [result.stdout(), result.stderr()].into_iter().flatten();
+    HealthProbe::new(Some(result.return_code.into()), printed.collect::<String>())
+}
+
+/// What a health check has come to, in words.
+pub(super) fn told(probe: &HealthProbe) -> String {
+    let ended = match probe.exit_code {
+        Some(code) => format!("ended with {code}"),
+        None => "did not end by itself".to_owned(),
+    };
+    match last_part(probe.output.trim_end()) {
+        "" => format!("its health check {ended} and printed nothing"),
+        printed => format!("its health check {ended} and said:\n{printed}"),
+    }
+}
+
+/// What kind of failure the result of a command is that must have succeeded.
+pub(super) fn kind_of(result: &ExecResult) -> ErrorKind {
+    match (result.error_type, result.reason) {
+        (_, Some(ExecReason::Sandbox(reason))) => ErrorKind::Sandbox(reason),
+        (Some(ExecErrorType::Timeout), _) => ErrorKind::Timeout,
+        _ => ErrorKind::NotReady,
+    }
+}
+
 /// The end of a text, from a whole character on.
-fn last_part(text: &str) -> &str {
+pub(super) fn last_part(text: &str) -> &str {
     let mut start = text.len().saturating_sub(MOST_BYTES);
     while !text.is_char_boundary(start) {
         start += 1;
@@ -62,5 +114,27 @@ mod tests {
         let text = format!("x{}", "é".repeat(MOST_BYTES));
         let part = last_part(&text);
         assert!(part.len() <= MOST_BYTES && part.starts_with('é'));
+    }
+
+    #[test]
+    fn what_a_health_check_said_stands_beside_what_the_service_printed() {
+        let failure = |printed, probe: Option<(Option<i64>, &str)>| {
+            let probe = probe.map(|(code, output)| HealthProbe::new(code, output));
+            let error = service_failure("db", "is unhealthy", printed, probe.as_ref());
+            error.to_string().split_once("service ").unwrap().1.to_owned()
+        };
+        assert_eq!(
+            failure("up", Some((Some(1), "no /ok\n"))),
+            "`db` is unhealthy; its last output was:\nup\nits health check ended with 1 and said:\nno /ok"
+        );
+        assert_eq!(
+            failure("", Some((None, "too long"))),
+            "`db` is unhealthy; it printed nothing; its health check did not end by itself and said:\ntoo long"
+        );
+        assert_eq!(
+            failure("", Some((Some(2), ""))),
+            "`db` is unhealthy; it printed nothing; its health check ended with 2 and printed nothing"
+        );
+        assert_eq!(failure("", None), "`db` is unhealthy; it printed nothing");
     }
 }

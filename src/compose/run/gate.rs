@@ -130,6 +130,7 @@ pub(super) fn may_restart(policy: RestartPolicy, failures: u32) -> bool {
 
 impl Crew {
     pub(super) async fn unhealthy_error(&self, service: usize, container: &str, why: Unhealthy) -> Error {
+        let probes_tell = matches!(why, Unhealthy::SaidSo | Unhealthy::Undecided(_));
         let what = match why {
             Unhealthy::Ended(code) => format!("exited with {code} before it was healthy"),
             Unhealthy::Removed => "was removed by somebody else".to_owned(),
@@ -141,6 +142,9 @@ impl Crew {
                 )
             }
         };
+        if probes_tell {
+            return self.health_error(service, container, &what).await;
+        }
         self.service_error(service, container, &what).await
     }
 }

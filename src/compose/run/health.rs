@@ -7,8 +7,9 @@ use tokio::time::Instant;
 
 use crate::error::{Error, Operation, Result};
 use crate::spec::container::{HealthTest, HealthcheckSpec};
-use crate::spec::{ExecOptions, SandboxHealth};
+use crate::spec::{ExecOptions, ExecResult, SandboxHealth};
 
+use super::failure::probe_of;
 use super::start::Start;
 
 /// What the engine takes where a check does not say.
@@ -79,15 +80,15 @@ impl Start<'_> {
         let began = Instant::now();
         loop {
             match self.probe(service, container, check).await {
-                Ok(true) => return,
-                Ok(false) => {}
+                Ok(result) if result.is_success() => return,
+                Ok(result) => self.board.probed(service, probe_of(&result)),
                 Err(error) => tracing::debug!(%error, "a probe could not be made"),
             }
             tokio::time::sleep(pause(began.elapsed(), self.longest_pause(check))).await;
         }
     }
 
-    async fn probe(&self, service: usize, container: &str, check: &HealthcheckSpec) -> Result<bool> {
+    async fn probe(&self, service: usize, container: &str, check: &HealthcheckSpec) -> Result<ExecResult> {
         let command = match &check.test {
             HealthTest::Command(words) => words.clone(),
             HealthTest::Shell(line) => vec!["/bin/sh".to_owned(), "-c".to_owned(), line.clone()],
@@ -97,7 +98,7 @@ impl Start<'_> {
         };
         let handle = self.crew.handle(container, service).await?;
         let options = ExecOptions::new(command).with_timeout(check.timeout.unwrap_or(TIMEOUT));
-        Ok(self.crew.provider.exec(&handle, options).await?.is_success())
+        self.crew.provider.exec(&handle, options).await
     }
 }
 

@@ -1,60 +1,134 @@
-//! Commands in a service's container after its start and before its stop.
+//! Commands in a service's container after its start and before its stop. Each has a bound of time, and an error names it.
 
 use std::time::Duration;
 
-use crate::compose::plan::{HookStep, PRE_STOP};
+use crate::compose::plan::{HookStep, PRE_STOP, USUAL_GRACE};
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::provider::{SandboxHandle, SandboxProvider};
-use crate::spec::ExecOptions;
 use crate::spec::container::ContainerDetail;
+use crate::spec::{ExecOptions, ExecResult};
 
-/// How long a hook may take.
-const HOOK: Duration = Duration::from_secs(300);
+use super::failure::{kind_of, last_part};
 
-/// Runs a hook; one that fails is an error.
-pub(super) async fn run_hook(
-    provider: &dyn SandboxProvider,
-    handle: &SandboxHandle,
-    service: &str,
-    key: &str,
-    hook: &HookStep,
-) -> Result<()> {
-    let mut options = ExecOptions::new(hook.command.clone()).with_timeout(HOOK);
-    if let Some(user) = &hook.user {
-        options = options.with_user(user.as_str());
-    }
-    options.cwd.clone_from(&hook.working_dir);
-    for (name, value) in hook.environment.iter() {
-        options = options.with_env(name, value.unwrap_or_default());
-    }
-    let result = provider.exec(handle, options).await?;
-    if result.is_success() {
-        return Ok(());
-    }
-    let printed = result.stderr().unwrap_or_default();
-    Err(Error::new(
-        ErrorKind::NotReady,
-        Operation::ComposeUp,
-        format!(
-            "the {key} hook of service `{service}` ended with {}: {}",
-            result.return_code,
-            printed.trim_end()
-        ),
-    ))
+/// How long a hook after a start may take. The start's own limit of time counts as well.
+const AFTER_START: Duration = Duration::from_secs(300);
+
+/// The most characters of a hook's command that are shown.
+const MOST_SHOWN: usize = 200;
+
+/// Where hooks are run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Hooks<'a> {
+    pub(super) provider: &'a dyn SandboxProvider,
+    pub(super) handle: &'a SandboxHandle,
+    pub(super) service: &'a str,
 }
 
-/// Runs the hooks before a stop. One that cannot run keeps nothing from going.
-pub(super) async fn run_before_stop(
-    provider: &dyn SandboxProvider,
-    handle: &SandboxHandle,
-    service: &str,
-    hooks: &[HookStep],
-) {
-    for hook in hooks {
-        if let Err(error) = run_hook(provider, handle, service, "pre_stop", hook).await {
-            tracing::warn!(%error, "a hook before a stop failed");
+impl Hooks<'_> {
+    /// Runs the hooks after a start, one after the other. The first that fails is an error.
+    pub(super) async fn after_start(&self, hooks: &[HookStep], tell: impl Fn(String)) -> Result<()> {
+        for hook in hooks {
+            let name = name_of("post_start", hook);
+            tell(name.clone());
+            self.run(Operation::ComposeUp, &name, hook, AFTER_START).await?;
+        }
+        Ok(())
+    }
+
+    /// Runs the hooks before a stop, each for as long as it may take. One that fails keeps nothing from going, and is
+    /// told. Where a hook, or something else, has ended the service, the rest has nothing to run in.
+    pub(super) async fn before_stop(
+        &self,
+        hooks: &[HookStep],
+        limit: Duration,
+        tell: impl Fn(String),
+    ) -> Vec<Error> {
+        let mut failed = Vec::new();
+        for hook in hooks {
+            let name = name_of("pre_stop", hook);
+            tell(name.clone());
+            match self.run(Operation::ComposeDown, &name, hook, limit).await {
+                Ok(()) => {}
+                Err(error) if matches!(error.kind(), ErrorKind::Sandbox(_)) => break,
+                Err(error) => failed.push(error),
+            }
+        }
+        failed
+    }
+
+    async fn run(&self, operation: Operation, name: &str, hook: &HookStep, limit: Duration) -> Result<()> {
+        let mut options = ExecOptions::new(hook.command.clone()).with_timeout(limit);
+        if let Some(user) = &hook.user {
+            options = options.with_user(user.as_str());
+        }
+        options.cwd.clone_from(&hook.working_dir);
+        for (name, value) in hook.environment.iter() {
+            options = options.with_env(name, value.unwrap_or_default());
+        }
+        let failed = |kind, what: &str| {
+            let kind = match (operation, kind) {
+                // What becomes of the service is what the caller of a stop asks for.
+                (Operation::ComposeDown, ErrorKind::NotReady | ErrorKind::Timeout) => ErrorKind::Hook,
+                _ => kind,
+            };
+            Error::new(
+                kind,
+                operation,
+                format!("the {name} of service `{}` {what}", self.service),
+            )
+        };
+        match self.provider.exec(self.handle, options).await {
+            Ok(result) if result.is_success() => Ok(()),
+            Ok(result) => Err(failed(kind_of(&result), &what_became(&result, limit))),
+            Err(error) => Err(failed(ErrorKind::NotReady, "could not be run").with_source(error)),
         }
     }
+}
+
+fn what_became(result: &ExecResult, limit: Duration) -> String {
+    match (kind_of(result), &result.message) {
+        (ErrorKind::Timeout, _) => format!("did not end within {limit:?} and was killed"),
+        (_, Some(why)) if result.error_type.is_some() => format!("could not be run: {why}"),
+        _ => {
+            let printed = result.stderr().unwrap_or_default();
+            let printed = last_part(printed.trim_end());
+            let code = result.return_code;
+            if printed.is_empty() {
+                format!("ended with {code}, and said nothing on standard error")
+            } else {
+                format!("ended with {code}: {printed}")
+            }
+        }
+    }
+}
+
+/// How a hook is called in a message: its key and its command.
+fn name_of(key: &str, hook: &HookStep) -> String {
+    let is_plain = |word: &str| {
+        !word.is_empty()
+            && word
+                .chars()
+                .all(|c| c.is_alphanumeric() || "-_./:=,+@%".contains(c))
+    };
+    let words = hook.command.iter().map(|word| {
+        if is_plain(word) {
+            word.clone()
+        } else {
+            format!("'{}'", word.escape_debug())
+        }
+    });
+    let line = words.collect::<Vec<_>>().join(" ");
+    let mut shown: String = line.chars().take(MOST_SHOWN).collect();
+    if shown.len() < line.len() {
+        shown.push_str("..");
+    }
+    format!("{key} hook `{shown}`")
+}
+
+/// How long a hook before a stop may take: as long as the service gets to end by itself. Who gets no time at all, or
+/// does not say, still gets the usual time for this: a hook that is killed at once is none.
+pub(super) fn time_before_stop(grace: Option<Duration>) -> Duration {
+    grace.filter(|grace| !grace.is_zero()).unwrap_or(USUAL_GRACE)
 }
 
 /// The hooks before a stop that a container's labels name. Labels may be anybody's: what cannot be read is none.
@@ -66,4 +140,32 @@ pub(super) fn noted(container: &ContainerDetail) -> Vec<HookStep> {
         tracing::warn!(container = container.name, %error, "the hooks before its stop cannot be read");
         Vec::new()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::container::EnvironmentSpec;
+
+    #[test]
+    fn a_hook_is_called_by_its_key_and_its_command_as_it_would_be_typed() {
+        let hook = |command: &[&str]| HookStep {
+            command: command.iter().map(|&word| word.to_owned()).collect(),
+            user: None,
+            working_dir: None,
+            environment: EnvironmentSpec::default(),
+        };
+        let name = |command: &[&str]| name_of("pre_stop", &hook(command));
+        assert_eq!(name(&["sh", "-c", "sleep 9"]), "pre_stop hook `sh -c 'sleep 9'`");
+        assert_eq!(name(&["/bin/stop", ""]), "pre_stop hook `/bin/stop ''`");
+        assert!(name(&["sh", "-c", &"x y ".repeat(100)]).ends_with("..`"));
+    }
+
+    #[test]
+    fn a_hook_before_a_stop_has_the_time_that_the_service_has() {
+        let seconds = Duration::from_secs;
+        assert_eq!(time_before_stop(Some(seconds(3))), seconds(3));
+        assert_eq!(time_before_stop(None), seconds(10));
+        assert_eq!(time_before_stop(Some(Duration::ZERO)), seconds(10));
+    }
 }

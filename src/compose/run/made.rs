@@ -22,6 +22,8 @@ pub(crate) struct Objects {
     pub(crate) networks: Vec<String>,
     /// Names.
     pub(crate) volumes: Vec<String>,
+    /// Ids of containers whose hooks before the stop have begun: no other stop runs them again.
+    hooked: Vec<String>,
 }
 
 impl Objects {
@@ -53,6 +55,16 @@ impl Made {
 
     pub(crate) fn add_volume(&self, name: &str) {
         self.objects().volumes.push(name.to_owned());
+    }
+
+    /// Notes that the hooks before the stop of a container begin. Says whether it is for the first time.
+    pub(crate) fn begin_hooks(&self, id: &str) -> bool {
+        let mut objects = self.objects();
+        let is_first = !objects.hooked.iter().any(|hooked| hooked == id);
+        if is_first {
+            objects.hooked.push(id.to_owned());
+        }
+        is_first
     }
 
     pub(crate) fn forget_container(&self, id: &str) {

@@ -3,7 +3,7 @@
 //! | part | file |
 //! |---|---|
 //! | the calls and who makes them | `crew.rs` |
-//! | what was made, and its removal | `made.rs`, `teardown.rs` |
+//! | what was made, and its removal; removal by name | `made.rs`, `teardown.rs`, `by_name.rs` |
 //! | what happens to containers | `watch.rs` |
 //! | images, networks, volumes | `images.rs`, `shared.rs`, `seed.rs` |
 //! | one service from create to ready, commands after its start and before its stop | `service.rs`, `hook.rs` |
@@ -13,6 +13,7 @@
 //! | the same without containers | `generic/` |
 
 mod board;
+mod by_name;
 mod crew;
 mod failure;
 mod gate;
@@ -32,7 +33,8 @@ mod watch;
 pub use progress::{ComposeEvent, ProgressCallback, ServiceProgress};
 pub use teardown::{DownOptions, VolumeFate};
 
+pub(crate) use by_name::down;
 pub(crate) use crew::Crew;
 pub(crate) use generic::{GenericCrew, remove_generic_in_background};
 pub(crate) use start::StartOptions;
-pub(crate) use teardown::{down, first_with_rest, remove_in_background};
+pub(crate) use teardown::{first_with_rest, remove_in_background};

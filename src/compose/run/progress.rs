@@ -18,6 +18,11 @@ pub enum ServiceProgress {
     Started,
     /// Its health check passes.
     Healthy,
+    /// A command of its file runs in it, after its start or before its stop.
+    Hook {
+        /// Which one, with its command.
+        hook: String,
+    },
     /// It has ended, as it should.
     Completed,
     /// It failed, and the others can go without it.
@@ -33,6 +38,7 @@ impl fmt::Display for ServiceProgress {
             Self::Waiting { on } => write!(f, "waiting for {on}"),
             Self::Started => f.write_str("started"),
             Self::Healthy => f.write_str("healthy"),
+            Self::Hook { hook } => write!(f, "runs its {hook}"),
             Self::Completed => f.write_str("completed"),
             Self::Failed => f.write_str("failed"),
             Self::Removed => f.write_str("removed"),

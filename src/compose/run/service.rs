@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures::future::{try_join, try_join_all};
 
 use crate::compose::plan::{ContainerStep, FileStep};
-use crate::error::{Error, Operation, Result};
+use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::provider::Capability;
 use crate::spec::container::{ContainerSpec, NamespaceMode, NetworkAttachment, RestartPolicy};
 use crate::spec::{SandboxStatus, UploadOptions, UploadSource};
@@ -15,7 +15,7 @@ use super::board::Stage;
 use super::crew::Crew;
 use super::failure::in_service;
 use super::health::{MOST_FAILURES, Unhealthy};
-use super::hook::run_hook;
+use super::hook::Hooks;
 use super::progress::{ComposeEvent, ServiceProgress};
 use super::start::Start;
 
@@ -103,7 +103,12 @@ impl Start<'_> {
             self.watch.add(&id);
             crew.place_files(service, &id, &step.files).await
         };
-        made.await.map_err(|error| in_service(&step.name, error))
+        match made.await {
+            Err(error) if error.kind() == ErrorKind::Conflict => {
+                Err(crew.contested(&step.name, &container.name, error).await)
+            }
+            made => made.map_err(|error| in_service(&step.name, error)),
+        }
     }
 
     async fn start_one(&self, service: usize, container: &ContainerStep) -> Result<()> {
@@ -120,11 +125,42 @@ impl Start<'_> {
             }
             return Err(in_service(&step.name, error));
         }
-        for hook in &step.post_start {
-            let handle = crew.handle(&id, service).await?;
-            run_hook(&*crew.provider, &handle, &step.name, "post_start", hook).await?;
+        self.after_start(service, &id).await
+    }
+
+    /// Runs the hooks after a start.
+    async fn after_start(&self, service: usize, id: &str) -> Result<()> {
+        let crew = self.crew;
+        let step = &crew.plan.services[service];
+        if step.post_start.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        let handle = crew.handle(id, service).await?;
+        let hooks = Hooks {
+            provider: &*crew.provider,
+            handle: &handle,
+            service: &step.name,
+        };
+        let ran = hooks.after_start(&step.post_start, |hook| {
+            self.board.runs(service, Some(hook.clone()));
+            crew.say_service(service, ServiceProgress::Hook { hook });
+        });
+        match ran.await {
+            Ok(()) => {
+                self.board.runs(service, None);
+                Ok(())
+            }
+            // What ended under its hook has more to say than the hook.
+            Err(error) if matches!(error.kind(), ErrorKind::Sandbox(_)) => match self.look(id).await {
+                Ok(Some(detail)) if detail.exit_code.is_some() => {
+                    let code = detail.exit_code.unwrap_or_default();
+                    let what = format!("exited with {code} before its post_start hooks had run");
+                    Err(crew.service_error(service, id, &what).await.with_source(error))
+                }
+                _ => Err(error),
+            },
+            Err(error) => Err(error),
+        }
     }
 
     /// Waits until a container is as it should be. Says whether that is by a health check.

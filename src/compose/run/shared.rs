@@ -6,8 +6,10 @@ use futures::future::{join, join_all, try_join_all};
 
 use crate::compose::plan::{NetworkStep, PROJECT, VolumeStep};
 use crate::error::{Error, ErrorKind, Operation, Result};
+use crate::spec::container::SharedObject;
 
 use super::crew::Crew;
+use super::failure::in_service;
 
 /// The label of a volume that says which start has made it.
 const START: &str = "gym-sandbox.start";
@@ -30,7 +32,9 @@ impl Crew {
                     self.plan.project, other.name
                 ),
             )
-            .with_hint("take it down first, or start this one under another name"));
+            .with_hint(
+                "wait if another start of this name is at work; else take it down first, or take another project name",
+            ));
         }
         let networks = self.plan.networks.iter().filter(|network| network.external);
         try_join_all(networks.map(|network| self.find_network(network))).await?;
@@ -47,6 +51,14 @@ impl Crew {
                 self.remember_id(name, &one.id);
                 Ok(())
             }
+            [] if network.is_shared => Err(Error::new(
+                ErrorKind::NotFound,
+                Operation::ComposeUp,
+                format!("the engine has no network `{name}` for projects to share"),
+            )
+            .with_hint(format!(
+                "make it first, as with `docker network create {name}`, or leave the option (`--shared-network`) out"
+            ))),
             [] => Err(missing("network", &network.key, name)),
             several => Err(Error::new(
                 ErrorKind::Conflict,
@@ -83,13 +95,62 @@ impl Crew {
         networks.into_iter().chain(volumes).collect()
     }
 
+    /// What a container's taken name means: somebody else starts the same project, or has a container of that name.
+    pub(super) async fn contested(&self, service: &str, name: &str, error: Error) -> Error {
+        let found = match self.containers(Operation::ComposeUp) {
+            Ok(containers) => containers.inspect_container(name).await,
+            Err(error) => Err(error),
+        };
+        let is_theirs = match &found {
+            Ok(Some(other)) => other.labels.get(PROJECT) == Some(&self.plan.project),
+            // It was there a moment ago: their start has failed, too, or the project has been taken down.
+            Ok(None) => true,
+            Err(_) => false,
+        };
+        if is_theirs {
+            self.rival("container", name).with_source(error)
+        } else {
+            in_service(service, error)
+        }
+    }
+
+    /// The error of a start that meets what another one of the same project has made.
+    fn rival(&self, what: &str, name: &str) -> Error {
+        Error::new(
+            ErrorKind::Conflict,
+            Operation::ComposeUp,
+            format!(
+                "another start of project `{}` is at work: the {what} `{name}` is theirs",
+                self.plan.project
+            ),
+        )
+        .with_hint(
+            "wait until that one is over, or take another project name (`--project-name`); where none is at work, \
+             `compose down` removes what one has left",
+        )
+    }
+
     async fn make_network(&self, network: &NetworkStep) -> Result<()> {
-        let id = self
-            .containers(Operation::ComposeUp)?
-            .create_network(&network.spec)
-            .await?;
+        let containers = self.containers(Operation::ComposeUp)?;
+        let name = &network.spec.name;
+        let id = match containers.create_network(&network.spec).await {
+            Ok(id) => id,
+            // There is one network of a name. One whose subnet is taken has a hint already.
+            Err(error) if error.kind() == ErrorKind::Conflict && error.hint().is_none() => {
+                let named = containers.find_networks(name).await.unwrap_or_default();
+                let project = Some(&self.plan.project);
+                let is_theirs = |other: &SharedObject| other.labels.get(PROJECT) == project;
+                // Where it is gone already, their start has failed, too.
+                return Err(if named.is_empty() || named.iter().any(is_theirs) {
+                    self.rival("network", name).with_source(error)
+                } else {
+                    error
+                });
+            }
+            Err(error) => return Err(error),
+        };
         self.made.add_network(&id);
-        self.remember_id(&network.spec.name, &id);
+        self.remember_id(name, &id);
         Ok(())
     }
 
@@ -109,15 +170,7 @@ impl Crew {
             _ => {
                 // It is theirs to remove.
                 self.made.forget_volume(name);
-                Err(Error::new(
-                    ErrorKind::Conflict,
-                    Operation::ComposeUp,
-                    format!(
-                        "project `{}` is being started by somebody else, too: the volume `{name}` is theirs",
-                        self.plan.project
-                    ),
-                )
-                .with_hint("start this one under another name"))
+                Err(self.rival("volume", name))
             }
         }
     }

@@ -29,7 +29,7 @@ pub(super) struct Start<'a> {
     pub(super) crew: &'a Crew,
     pub(super) watch: Watch,
     pub(super) poll_interval: Option<Duration>,
-    board: Board,
+    pub(super) board: Board,
 }
 
 impl Crew {

@@ -6,22 +6,15 @@ use std::time::Duration;
 
 use futures::future::join_all;
 
-use crate::compose::plan::{PROJECT, SERVICE, ServiceStep};
+use crate::compose::plan::ServiceStep;
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::provider::{ContainersProvider, SandboxProvider};
-use crate::spec::container::ContainerDetail;
-use crate::spec::{Ports, SandboxStatus};
+use crate::spec::SandboxStatus;
 
 use super::crew::{Crew, containers};
-use super::hook::{noted, run_before_stop};
+use super::hook::{Hooks, time_before_stop};
 use super::made::{MadeContainer, Objects};
-use super::progress::ServiceProgress;
-
-/// The label of everything of this library.
-const OWN: &str = "gym-sandbox";
-
-/// What a container waits for, as docker compose notes it.
-const DEPENDS_ON: &str = "com.docker.compose.depends_on";
+use super::progress::{ComposeEvent, ProgressCallback, ServiceProgress};
 
 /// Networks and volumes are in use for a moment after their last container has gone, and longer while a create that
 /// was cut off is still being undone.
@@ -51,6 +44,8 @@ pub struct DownOptions {
     pub grace: Option<Duration>,
     /// What becomes of its volumes.
     pub volumes: VolumeFate,
+    /// Who is told how far it is; in place of the project's own, where that is known.
+    pub progress: Option<ProgressCallback>,
 }
 
 impl DownOptions {
@@ -65,6 +60,33 @@ impl DownOptions {
         self.volumes = volumes;
         self
     }
+
+    /// Sets who is told how far it is.
+    pub fn with_progress(mut self, progress: ProgressCallback) -> Self {
+        self.progress = Some(progress);
+        self
+    }
+}
+
+/// What went wrong while a project was taken down.
+#[derive(Debug, Default)]
+pub(super) struct Failures {
+    /// Something is left.
+    pub(super) left: Vec<Error>,
+    /// A hook before a stop failed; what it belongs to is gone all the same, unless `left` says otherwise.
+    pub(super) hooks: Vec<Error>,
+}
+
+impl Failures {
+    /// What is left comes first: where the first error is of a hook, nothing is.
+    pub(super) fn into_result(self) -> Result<()> {
+        first_with_rest(self.left.into_iter().chain(self.hooks).collect())
+    }
+
+    pub(super) fn extend(&mut self, more: Self) {
+        self.left.extend(more.left);
+        self.hooks.extend(more.hooks);
+    }
 }
 
 impl Crew {
@@ -72,13 +94,13 @@ impl Crew {
     pub(crate) async fn take_down(&self, options: &DownOptions) -> Result<()> {
         let provider = containers(&*self.provider, Operation::ComposeDown)?;
         let objects = self.made.snapshot();
-        let mut errors = Vec::new();
+        let mut failures = Failures::default();
         for level in levels(&objects.containers, &self.plan.services) {
             let removed = level
                 .iter()
                 .map(|container| self.end_container(provider, container, options));
-            for result in join_all(removed).await {
-                errors.extend(result.err());
+            for failed in join_all(removed).await {
+                failures.extend(failed);
             }
         }
         let networks = objects.networks.iter().map(|id| async move {
@@ -93,11 +115,13 @@ impl Crew {
             Ok::<_, Error>(())
         });
         // With containers left their networks and volumes cannot go: one word about it is enough.
-        if errors.is_empty() {
+        if failures.left.is_empty() {
             let (networks, volumes) = futures::future::join(join_all(networks), join_all(volumes)).await;
-            errors.extend(networks.into_iter().chain(volumes).filter_map(Result::err));
+            failures
+                .left
+                .extend(networks.into_iter().chain(volumes).filter_map(Result::err));
         }
-        first_with_rest(errors)
+        failures.into_result()
     }
 
     async fn end_container(
@@ -105,29 +129,80 @@ impl Crew {
         provider: &dyn ContainersProvider,
         container: &MadeContainer,
         options: &DownOptions,
-    ) -> Result<()> {
-        let step = container.service.map(|service| &self.plan.services[service]);
-        if let (Some(service), Some(step)) = (container.service, step) {
-            if !step.pre_stop.is_empty()
-                && let Ok(handle) = self.handle(&container.id, service).await
-            {
-                run_before_stop(&*self.provider, &handle, &step.name, &step.pre_stop).await;
+    ) -> Failures {
+        let mut failures = Failures::default();
+        let gone = async {
+            if let Some(service) = container.service {
+                let step = &self.plan.services[service];
+                if !step.pre_stop.is_empty() && self.made.begin_hooks(&container.id) {
+                    failures.hooks = self.run_hooks(provider, container, service, options).await;
+                }
+                if let Some(grace) = options.grace.or(step.stop_grace) {
+                    provider.stop_container(&container.id, Some(grace)).await?;
+                }
             }
-            if let Some(grace) = options.grace.or(step.stop_grace) {
-                provider.stop_container(&container.id, Some(grace)).await?;
+            provider.remove_container(&container.id).await
+        };
+        match gone.await {
+            Ok(()) => {
+                self.made.forget_container(&container.id);
+                if let Some(service) = container.service {
+                    self.tell(options, service, ServiceProgress::Removed);
+                }
             }
+            Err(error) => failures.left.push(error),
         }
-        provider.remove_container(&container.id).await?;
-        self.made.forget_container(&container.id);
-        if let Some(service) = container.service {
-            self.say_service(service, ServiceProgress::Removed);
+        failures
+    }
+
+    /// Runs the hooks before the stop of a container that runs: of one that has ended there is nothing to stop.
+    async fn run_hooks(
+        &self,
+        provider: &dyn ContainersProvider,
+        container: &MadeContainer,
+        service: usize,
+        options: &DownOptions,
+    ) -> Vec<Error> {
+        let step = &self.plan.services[service];
+        let runs = match provider.inspect_container(&container.id).await {
+            Ok(detail) => detail.is_some_and(|detail| detail.status == SandboxStatus::Running),
+            // The stop will say so.
+            Err(_) => false,
+        };
+        if !runs {
+            return Vec::new();
         }
-        Ok(())
+        let handle = match self.handle(&container.id, service).await {
+            Ok(handle) => handle,
+            Err(error) => return vec![error],
+        };
+        let hooks = Hooks {
+            provider: &*self.provider,
+            handle: &handle,
+            service: &step.name,
+        };
+        let limit = time_before_stop(options.grace.or(step.stop_grace));
+        let tell = |hook| self.tell(options, service, ServiceProgress::Hook { hook });
+        hooks.before_stop(&step.pre_stop, limit, tell).await
+    }
+
+    fn tell(&self, options: &DownOptions, service: usize, progress: ServiceProgress) {
+        match &options.progress {
+            Some(given) => tell(given, &self.plan.services[service].name, progress),
+            None => self.say_service(service, progress),
+        }
     }
 }
 
+pub(super) fn tell(callback: &ProgressCallback, service: &str, progress: ServiceProgress) {
+    callback.call(&ComposeEvent::Service {
+        service: service.to_owned(),
+        progress,
+    });
+}
+
 /// Tries again while something still uses it, or the engine has too much to do.
-async fn until_free<F: Future<Output = Result<()>>>(mut remove: impl FnMut() -> F) -> Result<()> {
+pub(super) async fn until_free<F: Future<Output = Result<()>>>(mut remove: impl FnMut() -> F) -> Result<()> {
     let mut pause = Duration::from_millis(50);
     let (mut in_use, mut too_late) = (0, 0);
     loop {
@@ -209,128 +284,4 @@ async fn again<F: Future<Output = Result<()>>>(mut remove: impl FnMut() -> F) {
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
     tracing::warn!("a part of a project could not be removed; it is left to a sweep");
-}
-
-/// What a project was, that was taken down by its name.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Removed {
-    pub(crate) containers: usize,
-    pub(crate) networks: usize,
-    pub(crate) volumes: usize,
-}
-
-/// Takes a project of this library down by its name, whoever started it.
-pub(crate) async fn down(
-    provider: &dyn SandboxProvider,
-    project: &str,
-    options: &DownOptions,
-) -> Result<Removed> {
-    let containers = containers(provider, Operation::ComposeDown)?;
-    let labels = BTreeMap::from([
-        (PROJECT.to_owned(), project.to_owned()),
-        (OWN.to_owned(), "1".to_owned()),
-    ]);
-    let mut errors = Vec::new();
-    let mut removed = Removed::default();
-    let listed = containers.list_containers(&labels).await?;
-    for level in levels_by_label(listed) {
-        let ends = level.iter().map(|container| async move {
-            let hooks = noted(container);
-            if container.status == SandboxStatus::Running
-                && !hooks.is_empty()
-                && let Ok(handle) = containers
-                    .container_handle(&container.id, &Ports::default())
-                    .await
-            {
-                run_before_stop(provider, &handle, service_of(container), &hooks).await;
-            }
-            // What the file asked for is in the container; nothing there means that it is killed at once.
-            if options.grace.is_some() || container.stop_timeout.is_some() {
-                containers.stop_container(&container.id, options.grace).await?;
-            }
-            containers.remove_container(&container.id).await
-        });
-        for result in join_all(ends).await {
-            match result {
-                Ok(()) => removed.containers += 1,
-                Err(error) => errors.push(error),
-            }
-        }
-    }
-    for network in containers.list_networks(&labels).await? {
-        match until_free(|| containers.remove_network(&network.id)).await {
-            Ok(()) => removed.networks += 1,
-            Err(error) => errors.push(error),
-        }
-    }
-    if options.volumes == VolumeFate::Remove {
-        for volume in containers.list_volumes(&labels).await? {
-            match until_free(|| containers.remove_volume(&volume.id)).await {
-                Ok(()) => removed.volumes += 1,
-                Err(error) => errors.push(error),
-            }
-        }
-    }
-    first_with_rest(errors).map(|()| removed)
-}
-
-fn service_of(container: &ContainerDetail) -> &str {
-    container.labels.get(SERVICE).map_or("", String::as_str)
-}
-
-fn levels_by_label(listed: Vec<ContainerDetail>) -> Vec<Vec<ContainerDetail>> {
-    let mut level_of: BTreeMap<String, usize> = BTreeMap::new();
-    // As many rounds as a chain can be long.
-    for _ in 0..listed.len() {
-        for container in &listed {
-            let own = level_of.get(service_of(container)).copied().unwrap_or_default();
-            let others = container
-                .labels
-                .get(DEPENDS_ON)
-                .map(String::as_str)
-                .unwrap_or_default();
-            for other in others.split(',').filter_map(|entry| entry.split(':').next()) {
-                let level = level_of.entry(other.to_owned()).or_default();
-                *level = (*level).max(own + 1);
-            }
-        }
-    }
-    let mut levels: BTreeMap<usize, Vec<ContainerDetail>> = BTreeMap::new();
-    for container in listed {
-        let level = level_of.get(service_of(&container)).copied().unwrap_or_default();
-        levels.entry(level).or_default().push(container);
-    }
-    levels.into_values().collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn dependants_go_before_what_they_depend_on_also_by_labels_alone() {
-        let container = |service: &str, depends_on: &str| {
-            let mut detail = ContainerDetail::new(service, service, SandboxStatus::Running);
-            detail.labels = [
-                (SERVICE.to_owned(), service.to_owned()),
-                (DEPENDS_ON.to_owned(), depends_on.to_owned()),
-            ]
-            .into();
-            detail
-        };
-        let listed = vec![
-            container("db", ""),
-            container("migrate", "db:service_healthy:false"),
-            container(
-                "web",
-                "migrate:service_completed_successfully:false,cache:service_started:false",
-            ),
-            container("cache", ""),
-        ];
-        let levels: Vec<Vec<String>> = levels_by_label(listed)
-            .into_iter()
-            .map(|level| level.into_iter().map(|container| container.name).collect())
-            .collect();
-        assert_eq!(levels, [vec!["web"], vec!["migrate", "cache"], vec!["db"]]);
-    }
 }

@@ -72,6 +72,12 @@ pub(super) fn note_name(id: &str, name: &str) {
     names.insert(id.to_owned(), name.to_owned());
 }
 
+/// What a container of this process is called, for a message; its id where that is not known.
+pub(super) fn name_of(container: &str) -> String {
+    let names = names().lock().unwrap_or_else(PoisonError::into_inner);
+    names.get(container).map_or(container, String::as_str).to_owned()
+}
+
 /// The container is gone: nobody needs the lease for it any more.
 pub(super) fn forget(container: &str) {
     let name = names()

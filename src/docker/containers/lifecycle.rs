@@ -11,6 +11,7 @@ use crate::error::{Error, ErrorKind, Operation, Result};
 use super::super::DockerProvider;
 use super::super::create::CREATE_CALL;
 use super::super::failure::{EngineFailure, QUICK, REMOVE, call};
+use super::labels::name_of;
 
 /// How long the engine waits where neither the caller nor the container says.
 const USUAL_GRACE: Duration = Duration::from_secs(10);
@@ -29,7 +30,7 @@ impl DockerProvider {
             });
             let error = failure.into_error(
                 Operation::Start,
-                format!("container `{container}` could not be started"),
+                format!("container `{}` could not be started", name_of(container)),
                 ErrorKind::CreateFailed,
             );
             if missing {
@@ -58,7 +59,7 @@ impl DockerProvider {
         let deadline = own.unwrap_or(USUAL_GRACE).saturating_add(REMOVE);
         let stopped = call(deadline, client.stop_container(container, Some(options.build()))).await;
         over(stopped, Operation::Stop, || {
-            format!("container `{container}` could not be stopped")
+            format!("container `{}` could not be stopped", name_of(container))
         })
     }
 
@@ -80,7 +81,7 @@ impl DockerProvider {
         let client = &self.engine().await?.client;
         let killed = call(QUICK, client.kill_container(container, Some(options))).await;
         over(killed, Operation::Stop, || {
-            format!("container `{container}` could not be signalled")
+            format!("container `{}` could not be signalled", name_of(container))
         })
     }
 }

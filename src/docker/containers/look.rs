@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bollard::models::{ContainerInspectResponse, ContainerState, HealthConfig, HealthStatusEnum, PortMap};
+use bollard::models::{
+    ContainerInspectResponse, ContainerState, HealthConfig, HealthStatusEnum, HealthcheckResult, PortMap,
+};
 use bollard::query_parameters::ListContainersOptionsBuilder;
 use futures::{StreamExt, TryStreamExt};
 
 use crate::error::{ErrorKind, Operation, Result};
 use crate::spec::SandboxHealth;
-use crate::spec::container::{ContainerDetail, HealthTest, HealthcheckSpec};
+use crate::spec::container::{ContainerDetail, HealthProbe, HealthTest, HealthcheckSpec};
 
 use super::super::DockerProvider;
 use super::super::endpoint::binding;
@@ -80,7 +82,10 @@ fn detail_of(inspected: ContainerInspectResponse, reachable_host: &str) -> Conta
         .restart_count
         .and_then(|count| u64::try_from(count).ok())
         .unwrap_or_default();
-    detail.health = state.health.and_then(|health| health.status).and_then(health_of);
+    if let Some(health) = state.health {
+        detail.health = health.status.and_then(health_of);
+        detail.last_probe = health.log.and_then(|mut probes| probes.pop()).map(probe_of);
+    }
     let ports = inspected
         .network_settings
         .and_then(|settings| settings.ports)
@@ -118,6 +123,12 @@ pub(super) fn health_of(status: HealthStatusEnum) -> Option<SandboxHealth> {
         HealthStatusEnum::UNHEALTHY => Some(SandboxHealth::Unhealthy),
         HealthStatusEnum::NONE | HealthStatusEnum::EMPTY => None,
     }
+}
+
+/// The engine's -1 stands for a probe that it ended, or could not run; its output says why.
+fn probe_of(probe: HealthcheckResult) -> HealthProbe {
+    let exit_code = probe.exit_code.filter(|&code| code >= 0);
+    HealthProbe::new(exit_code, probe.output.unwrap_or_default())
 }
 
 fn published(ports: &PortMap, reachable_host: &str) -> BTreeMap<u16, String> {

@@ -37,3 +37,23 @@ pub struct HealthcheckSpec {
     /// Time between two checks within the start period. API 1.44.
     pub start_interval: Option<Duration>,
 }
+
+/// What a run of a health check has come to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct HealthProbe {
+    /// Its exit code; none when it did not end in time, or could not be run.
+    pub exit_code: Option<i64>,
+    /// What it printed, on both streams, or why it has no exit code. The engine keeps the first 4 KiB.
+    pub output: String,
+}
+
+impl HealthProbe {
+    /// Describes one.
+    pub fn new(exit_code: Option<i64>, output: impl Into<String>) -> Self {
+        Self {
+            exit_code,
+            output: output.into(),
+        }
+    }
+}

@@ -11,7 +11,7 @@ mod network;
 mod state;
 mod subnet;
 
-pub use health::{HealthTest, HealthcheckSpec};
+pub use health::{HealthProbe, HealthTest, HealthcheckSpec};
 pub use limits::{BlockIo, BlockRate, BlockWeight, DeviceRequest, DeviceSpec, LimitSpec, UlimitSpec};
 pub use mount::{MountKind, MountSpec, VolumeSpec};
 pub use network::{EndpointSpec, IpPool, NetworkAttachment, NetworkSpec, Protocol, PublishedPort};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::HealthcheckSpec;
+use super::{HealthProbe, HealthcheckSpec};
 use crate::spec::{SandboxHealth, SandboxStatus};
 
 /// What is known of a container.
@@ -30,6 +30,9 @@ pub struct ContainerDetail {
     pub restarts: u64,
     /// What its health check says; none without one.
     pub health: Option<SandboxHealth>,
+    /// The last probe of its health; none before the first has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_probe: Option<HealthProbe>,
     /// The health check in force: its own, over the image's. None without one.
     pub healthcheck: Option<HealthcheckSpec>,
     /// How long a stop waits for it; none for the engine's default.
@@ -55,6 +58,7 @@ impl ContainerDetail {
             error: None,
             restarts: 0,
             health: None,
+            last_probe: None,
             healthcheck: None,
             stop_timeout: None,
             working_dir: String::new(),

@@ -7,7 +7,9 @@ use tokio::time::Instant;
 use crate::compose::plan::Check;
 use crate::error::Result;
 use crate::spec::ExecOptions;
+use crate::spec::container::HealthProbe;
 
+use super::super::failure::probe_of;
 use super::super::health::{LEAST_PAUSE, pause};
 use super::super::progress::ServiceProgress;
 use super::start::GenericStart;
@@ -32,8 +34,8 @@ impl GenericStart<'_> {
                 Err(crew.failed(service, &what).await)
             }
             healthy = self.probe_until_healthy(service, check, addresses) => {
-                if !healthy {
-                    return Err(crew.failed(service, "is unhealthy").await);
+                if let Err(probe) = healthy {
+                    return Err(crew.failed_with(service, "is unhealthy", Some(&probe)).await);
                 }
                 crew.say_service(service, ServiceProgress::Healthy);
                 Ok(true)
@@ -42,23 +44,30 @@ impl GenericStart<'_> {
     }
 
     /// Probes until one passes, or until as many have failed as may. The first and those that are an interval apart
-    /// count, once the start period is over; those in between are only there to see it healthy soon.
-    async fn probe_until_healthy(&self, service: usize, check: &Check, addresses: &[IpAddr]) -> bool {
+    /// count, once the start period is over; those in between are only there to see it healthy soon. Gives back the last
+    /// one that failed.
+    async fn probe_until_healthy(
+        &self,
+        service: usize,
+        check: &Check,
+        addresses: &[IpAddr],
+    ) -> Result<(), HealthProbe> {
         let began = Instant::now();
         let start_period = check.start_period;
         let mut due = began + start_period;
         let mut failures = 0;
         loop {
             let at = Instant::now();
-            if self.probe(service, check, addresses).await {
-                return true;
-            }
+            let Err(probe) = self.probe(service, check, addresses).await else {
+                return Ok(());
+            };
+            self.board.probed(service, probe.clone());
             let now = Instant::now();
             if at >= due {
                 failures += 1;
                 due = now + check.interval;
                 if failures >= check.retries {
-                    return false;
+                    return Err(probe);
                 }
             }
             let elapsed = now - began;
@@ -75,20 +84,19 @@ impl GenericStart<'_> {
         }
     }
 
-    async fn probe(&self, service: usize, check: &Check, addresses: &[IpAddr]) -> bool {
-        let Ok(sandbox) = self.crew.sandbox(service) else {
-            return false;
-        };
+    async fn probe(&self, service: usize, check: &Check, addresses: &[IpAddr]) -> Result<(), HealthProbe> {
+        let not_made = |error: crate::error::Error| HealthProbe::new(None, error.report().to_string());
+        let sandbox = self.crew.sandbox(service).map_err(not_made)?;
         let options = ExecOptions::new(check.argv.clone()).with_timeout(check.timeout);
-        match sandbox
-            .exec_with(self.crew.as_service(service, options, addresses))
-            .await
-        {
-            Ok(result) => result.is_success(),
-            Err(error) => {
-                tracing::debug!(%error, "a probe could not be made");
-                false
-            }
+        let options = self.crew.as_service(service, options, addresses);
+        let result = sandbox.exec_with(options).await.map_err(|error| {
+            tracing::debug!(%error, "a probe could not be made");
+            not_made(error)
+        })?;
+        if result.is_success() {
+            Ok(())
+        } else {
+            Err(probe_of(&result))
         }
     }
 }

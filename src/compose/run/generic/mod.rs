@@ -15,7 +15,7 @@ mod start;
 mod stop;
 mod storage;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -26,8 +26,9 @@ use crate::compose::plan::GenericPlan;
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::provider::SandboxProvider;
 use crate::sandbox::AsyncSandbox;
-use crate::spec::{ExecErrorType, ExecOptions, ExecReason, ExecResult, SandboxSpec};
+use crate::spec::{ExecErrorType, ExecOptions, ExecResult, SandboxSpec};
 
+use super::failure::kind_of;
 use super::progress::{ComposeEvent, ProgressCallback, ServiceProgress};
 
 pub(crate) use stop::remove_generic_in_background;
@@ -53,6 +54,8 @@ pub(crate) struct GenericCrew {
 struct Made {
     /// By the places of their services, which is the order in which they are made.
     services: BTreeMap<usize, Arc<AsyncSandbox>>,
+    /// Those of them whose hooks before the stop have begun: no other stop runs them again.
+    hooked: BTreeSet<usize>,
     /// The programs and relays of services: they end when these are aborted.
     tasks: Vec<JoinHandle<()>>,
     /// The sandbox with all of the storage, while the project's folder may be there.
@@ -163,11 +166,9 @@ fn checked(what: &str, result: ExecResult) -> Result<ExecResult> {
     if result.is_success() {
         return Ok(result);
     }
-    let kind = match (result.error_type, result.reason) {
-        (_, Some(ExecReason::Sandbox(reason))) => ErrorKind::Sandbox(reason),
-        (Some(ExecErrorType::Timeout), _) => ErrorKind::Timeout,
-        (Some(ExecErrorType::Start), _) => ErrorKind::Unsupported,
-        _ => ErrorKind::NotReady,
+    let kind = match result.error_type {
+        Some(ExecErrorType::Start) => ErrorKind::Unsupported,
+        _ => kind_of(&result),
     };
     let mut error = Error::new(
         kind,

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::provider::Capability;
 use crate::sandbox::AsyncSandbox;
+use crate::spec::container::HealthProbe;
 use crate::spec::{ExecOptions, ExecResult, ExecTimeout, OutputCap};
 
 use super::super::failure::{MOST_BYTES, in_service, service_failure};
@@ -282,6 +283,11 @@ impl GenericCrew {
 
     /// The error of a service that failed, with the end of what its program printed.
     pub(super) async fn failed(&self, service: usize, what: &str) -> Error {
+        self.failed_with(service, what, None).await
+    }
+
+    /// The same of one that is not healthy, with what its last probe has come to.
+    pub(super) async fn failed_with(&self, service: usize, what: &str, probe: Option<&HealthProbe>) -> Error {
         let printed = match self.printed(service).await {
             Ok(printed) => printed,
             Err(error) => {
@@ -289,7 +295,7 @@ impl GenericCrew {
                 String::new()
             }
         };
-        service_failure(&self.plan.services[service].name, what, printed.trim_end())
+        service_failure(&self.plan.services[service].name, what, printed.trim_end(), probe)
     }
 
     async fn printed(&self, service: usize) -> Result<String> {

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 
 use super::super::board::{Board, Stage};
 use super::super::failure::in_service;
-use super::super::hook::run_hook;
+use super::super::hook::Hooks;
 use super::super::progress::ServiceProgress;
 use super::super::start::StartOptions;
 use super::GenericCrew;
@@ -26,7 +26,7 @@ pub(super) struct GenericStart<'a> {
     pub(super) crew: &'a GenericCrew,
     pub(super) poll_interval: Option<Duration>,
     pub(super) ends: Arc<Ends>,
-    board: Board,
+    pub(super) board: Board,
 }
 
 impl GenericCrew {
@@ -140,9 +140,17 @@ impl GenericStart<'_> {
         self.board.reach(service, Stage::Started);
         crew.say_service(service, ServiceProgress::Started);
         if let Some(handle) = crew.sandbox(service)?.handle() {
-            for hook in &step.post_start {
-                run_hook(&*crew.provider, &handle, &step.name, "post_start", hook).await?;
-            }
+            let hooks = Hooks {
+                provider: &*crew.provider,
+                handle: &handle,
+                service: &step.name,
+            };
+            let tell = |hook: String| {
+                self.board.runs(service, Some(hook.clone()));
+                crew.say_service(service, ServiceProgress::Hook { hook });
+            };
+            hooks.after_start(&step.post_start, tell).await?;
+            self.board.runs(service, None);
         }
         let is_healthy = if let Some(check) = &step.check {
             self.wait_healthy(service, check, addresses).await?

@@ -7,10 +7,10 @@ use std::time::Duration;
 use crate::error::{Error, Operation, Result};
 use crate::sandbox::AsyncSandbox;
 
-use super::super::hook::run_before_stop;
+use super::super::hook::{Hooks, time_before_stop};
 use super::super::progress::ServiceProgress;
-use super::super::teardown::{DownOptions, VolumeFate, first_with_rest};
-use super::GenericCrew;
+use super::super::teardown::{DownOptions, Failures, VolumeFate, tell};
+use super::{GenericCrew, Made};
 
 /// What could not be removed in the background is tried again so often, with growing pauses: about a minute.
 const TRIES: u32 = 8;
@@ -27,9 +27,11 @@ impl GenericCrew {
                 what,
             ));
         }
-        self.run_hooks().await;
+        let mut failures = Failures {
+            hooks: self.run_hooks(options).await,
+            ..Failures::default()
+        };
         self.end_tasks().await;
-        let mut errors = Vec::new();
         let services: Vec<_> = {
             let made = self.made();
             made.services
@@ -41,26 +43,26 @@ impl GenericCrew {
             match sandbox.stop().await {
                 Ok(()) => {
                     self.made().services.remove(&service);
-                    self.say_service(service, ServiceProgress::Removed);
+                    self.tell(options, service, ServiceProgress::Removed);
                 }
-                Err(error) => errors.push(error),
+                Err(error) => failures.left.push(error),
             }
         }
         let seeds = self.made().seeds.clone();
         for seed in seeds.into_iter().rev() {
             match seed.stop().await {
                 Ok(()) => self.made().seeds.retain(|other| !Arc::ptr_eq(other, &seed)),
-                Err(error) => errors.push(error),
+                Err(error) => failures.left.push(error),
             }
         }
         let helper = self.made().helper.clone();
         if let Some(helper) = helper {
             match self.end_helper(&helper, options).await {
                 Ok(()) => self.made().helper = None,
-                Err(error) => errors.push(error),
+                Err(error) => failures.left.push(error),
             }
         }
-        first_with_rest(errors)
+        failures.into_result()
     }
 
     /// The helper is wanted for another try as long as the folder is there.
@@ -71,21 +73,39 @@ impl GenericCrew {
         helper.stop().await
     }
 
-    async fn run_hooks(&self) {
+    /// Runs the hooks before the stop, of each service once.
+    async fn run_hooks(&self, options: &DownOptions) -> Vec<Error> {
         let services: Vec<_> = {
-            let made = self.made();
-            made.services
+            let mut made = self.made();
+            let Made { services, hooked, .. } = &mut *made;
+            services
                 .iter()
+                .filter(|&(&service, _)| !self.plan.services[service].pre_stop.is_empty())
+                .filter(|&(&service, _)| hooked.insert(service))
                 .map(|(&service, sandbox)| (service, Arc::clone(sandbox)))
                 .collect()
         };
+        let mut failed = Vec::new();
         for (service, sandbox) in services.into_iter().rev() {
             let step = &self.plan.services[service];
-            if !step.pre_stop.is_empty()
-                && let Some(handle) = sandbox.handle()
-            {
-                run_before_stop(&*self.provider, &handle, &step.name, &step.pre_stop).await;
+            if let Some(handle) = sandbox.handle() {
+                let hooks = Hooks {
+                    provider: &*self.provider,
+                    handle: &handle,
+                    service: &step.name,
+                };
+                let tell = |hook| self.tell(options, service, ServiceProgress::Hook { hook });
+                let limit = time_before_stop(None);
+                failed.extend(hooks.before_stop(&step.pre_stop, limit, tell).await);
             }
+        }
+        failed
+    }
+
+    fn tell(&self, options: &DownOptions, service: usize, progress: ServiceProgress) {
+        match &options.progress {
+            Some(given) => tell(given, &self.plan.services[service].name, progress),
+            None => self.say_service(service, progress),
         }
     }
 
@@ -104,6 +124,8 @@ impl GenericCrew {
 
 /// Removes everything in the background: for a start that was dropped, or a project that was never stopped.
 pub(crate) async fn remove_generic_in_background(crew: Arc<GenericCrew>) {
+    // Nobody waits for it who could be told of a hook.
+    crew.made().hooked.extend(0..crew.plan.services.len());
     let mut pause = PAUSE;
     for _ in 0..TRIES {
         match crew.take_down(&DownOptions::default()).await {

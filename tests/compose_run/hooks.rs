@@ -1,0 +1,260 @@
+//! Hooks that hang or fail, before a stop and after a start: bounded, named, and run once.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use gym_sandbox::compose::{
+    AsyncSandboxCompose, DownOptions, ProgressCallback, ServiceProgress, VolumeFate, compose_down,
+};
+use gym_sandbox::{Error, ErrorKind};
+
+use crate::common::{config, docker, docker_with};
+use crate::proxy::{Cut, Proxy};
+use crate::support::{assert_gone, left_of, project, provider, story, unique};
+
+/// Tells the second that a hook gets from its ten minutes on a loaded machine.
+const SOON: Duration = Duration::from_secs(60);
+
+/// Who has a second to end, and a hook that wants ten minutes.
+const HANGING: &str = "
+services:
+  a:
+    image: gym-sandbox/busybox:test
+    command: sleep 300
+    stop_grace_period: 1s
+    pre_stop: [{command: [sleep, '600']}]
+  b: {image: 'gym-sandbox/busybox:test', command: sleep 300}
+";
+
+/// Collects what hooks are said to run.
+fn listener() -> (ProgressCallback, Arc<Mutex<Vec<String>>>) {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&told);
+    let callback = ProgressCallback::new(move |event| {
+        if let gym_sandbox::compose::ComposeEvent::Service { service, progress } = event
+            && matches!(progress, ServiceProgress::Hook { .. })
+        {
+            sink.lock().unwrap().push(format!("{service} {progress}"));
+        }
+    });
+    (callback, told)
+}
+
+fn assert_names_the_hanging_hook(error: &Error) {
+    assert_eq!(error.kind(), ErrorKind::Hook);
+    let text = error.to_string();
+    for part in [
+        "pre_stop hook `sleep 600`",
+        "service `a`",
+        "did not end within 1s",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn d22_a_pre_stop_hook_that_hangs_gets_the_grace_and_is_told_and_everything_goes() {
+    let Some(test) = docker().await else { return };
+    let (progress, told) = listener();
+    let project = project(&test, HANGING).with_progress(progress);
+    project.start().await.unwrap();
+    let name = project.project().unwrap();
+    let began = Instant::now();
+    let error = project.stop().await.unwrap_err();
+    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+    assert_names_the_hanging_hook(&error);
+    assert_eq!(*told.lock().unwrap(), ["a runs its pre_stop hook `sleep 600`"]);
+    assert_eq!(left_of(&name).await, Vec::<String>::new());
+    // Nothing is left to do.
+    project.stop().await.unwrap();
+    assert_eq!(told.lock().unwrap().len(), 1);
+    assert_eq!(project.service("a").unwrap_err().kind(), ErrorKind::Stopped);
+}
+
+#[tokio::test]
+async fn d22_down_by_name_bounds_the_hooks_too_and_the_callers_grace_goes_before() {
+    let Some(test) = docker().await else { return };
+    let patient = HANGING.replace("stop_grace_period: 1s", "stop_grace_period: 10m");
+    for (yaml, grace) in [(HANGING, None), (patient.as_str(), Some(Duration::from_secs(1)))] {
+        let project = project(&test, yaml);
+        project.start().await.unwrap();
+        let name = project.project().unwrap();
+        let (progress, told) = listener();
+        let mut options = DownOptions::default().with_progress(progress);
+        options.grace = grace;
+        let began = Instant::now();
+        let error = compose_down(&*provider(&test), &name, &options)
+            .await
+            .unwrap_err();
+        assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+        assert_names_the_hanging_hook(&error);
+        assert_eq!(*told.lock().unwrap(), ["a runs its pre_stop hook `sleep 600`"]);
+        assert_eq!(left_of(&name).await, Vec::<String>::new());
+        project.stop().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_pre_stop_hook_that_fails_is_among_the_errors_and_does_not_run_where_nothing_runs() {
+    let Some(test) = docker().await else { return };
+    let yaml = "
+services:
+  a:
+    image: gym-sandbox/busybox:test
+    command: sleep 300
+    pre_stop: [{command: [sh, -c, 'echo cannot >&2; exit 7']}, {command: [/nope]}]
+";
+    let failing = project(&test, yaml);
+    failing.start().await.unwrap();
+    let error = failing.stop().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Hook);
+    let said = story(&error);
+    assert!(said.contains("ended with 7: cannot"), "{said}");
+    assert!(
+        said.contains("pre_stop hook `/nope` of service `a` could not be run"),
+        "{said}"
+    );
+    assert_gone(&failing.project().unwrap()).await;
+
+    let ended = project(&test, yaml);
+    ended.start().await.unwrap();
+    let container = format!("{}-a-1", ended.project().unwrap());
+    let kill = None::<bollard::query_parameters::KillContainerOptions>;
+    crate::support::engine()
+        .kill_container(&container, kill)
+        .await
+        .unwrap();
+    ended.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_hook_that_ends_its_service_itself_is_no_failure() {
+    let Some(test) = docker().await else { return };
+    let project = project(
+        &test,
+        "
+services:
+  a:
+    image: gym-sandbox/busybox:test
+    command: [sh, -c, 'trap \"exit 0\" TERM; while true; do sleep 0.1; done']
+    pre_stop: [{command: [sh, -c, 'kill -TERM 1; sleep 60']}]
+",
+    );
+    project.start().await.unwrap();
+    let name = project.project().unwrap();
+    project.stop().await.unwrap();
+    assert_eq!(left_of(&name).await, Vec::<String>::new());
+}
+
+/// The lines that hooks have written to the project's volume, which was kept.
+async fn lines_of(test: &crate::common::DockerTest, name: &str) -> String {
+    let look = format!(
+        "services: {{a: {{image: 'gym-sandbox/busybox:test', command: sleep 300, volumes: ['kept:/data']}}}}\n\
+         volumes: {{kept: {{external: true, name: {name}_data}}}}"
+    );
+    let look = project(test, &look);
+    look.start().await.unwrap();
+    let lines = look.service("a").unwrap().read_file("/data/lines").await.unwrap();
+    look.stop().await.unwrap();
+    String::from_utf8_lossy(&lines).into_owned()
+}
+
+#[tokio::test]
+async fn a_stop_that_is_repeated_runs_no_hook_twice() {
+    let Some(proxy) = Proxy::start().await else {
+        eprintln!("skipped: the engine has no local socket");
+        return;
+    };
+    let mut behind = config();
+    behind.host = Some(proxy.address());
+    let Some(test) = docker_with(behind).await else {
+        return;
+    };
+    let name = unique();
+    let project = project(
+        &test,
+        "
+services:
+  a:
+    image: gym-sandbox/busybox:test
+    command: sleep 300
+    volumes: ['data:/data']
+    pre_stop: [{command: [sh, -c, 'echo x >>/data/lines']}]
+volumes: {data: }
+",
+    )
+    .with_project_name(name.as_str());
+    project.start().await.unwrap();
+    let keep = DownOptions::default().with_volumes(VolumeFate::Keep);
+    proxy.cut("DELETE /", Cut::Answer(500, "not now"));
+    let error = project.stop_with(&keep).await.unwrap_err();
+    assert!(story(&error).contains("not now"), "{}", story(&error));
+    assert_ne!(error.kind(), ErrorKind::Hook, "something is left");
+    project.stop_with(&keep).await.unwrap();
+    assert_eq!(lines_of(&test, &name).await, "x\n");
+    compose_down(&*provider(&test), &name, &DownOptions::default())
+        .await
+        .unwrap();
+    assert_eq!(left_of(&name).await, Vec::<String>::new());
+}
+
+fn after_start(test: &crate::common::DockerTest, command: &str, hook: &str) -> AsyncSandboxCompose {
+    project(
+        test,
+        &format!(
+            "
+services:
+  a:
+    image: gym-sandbox/busybox:test
+    command: {command}
+    post_start: [{{command: {hook}}}]
+  b: {{image: 'gym-sandbox/busybox:test', command: sleep 300, depends_on: [a]}}
+"
+        ),
+    )
+}
+
+#[tokio::test]
+async fn b38_a_post_start_hook_that_hangs_is_named_by_the_time_out() {
+    let Some(test) = docker().await else { return };
+    let (progress, told) = listener();
+    let project = after_start(&test, "sleep 300", "[sleep, '600']")
+        .with_progress(progress)
+        .with_timeout(Duration::from_secs(4))
+        .unwrap();
+    let error = project.start().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Timeout);
+    let message = error.to_string();
+    assert!(
+        message.contains("the post_start hook `sleep 600` of `a` has not ended"),
+        "{message}"
+    );
+    assert!(!message.contains("`a` is not started"), "{message}");
+    assert_eq!(*told.lock().unwrap(), ["a runs its post_start hook `sleep 600`"]);
+    assert_gone(&project.project().unwrap()).await;
+}
+
+#[tokio::test]
+async fn b38_a_post_start_hook_that_fails_is_named_and_a_service_that_ended_under_it_says_why() {
+    let Some(test) = docker().await else { return };
+    let failing = after_start(&test, "sleep 300", "[sh, -c, 'echo cannot >&2; exit 7']");
+    let error = failing.start().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotReady);
+    let message = error.to_string();
+    assert!(
+        message.contains("post_start hook") && message.contains("service `a` ended with 7: cannot"),
+        "{message}"
+    );
+    let ended = after_start(&test, "[sh, -c, 'echo boom >&2; exit 3']", "[sleep, '600']");
+    let began = Instant::now();
+    let error = ended.start().await.unwrap_err();
+    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+    let said = story(&error);
+    assert!(
+        said.contains("service `a` exited with 3") && said.contains("boom"),
+        "{said}"
+    );
+    for project in [failing, ended] {
+        assert_gone(&project.project().unwrap()).await;
+    }
+}
