@@ -20,7 +20,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::task::JoinHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::compose::plan::GenericPlan;
 use crate::error::{Error, ErrorKind, Operation, Result};
@@ -55,9 +55,11 @@ struct Made {
     services: BTreeMap<usize, Arc<AsyncSandbox>>,
     /// The programs and relays of services: they end when these are aborted.
     tasks: Vec<JoinHandle<()>>,
+    /// The programs of services, until their hooks before a stop are run.
+    programs: BTreeMap<usize, AbortHandle>,
     /// The sandbox with all of the storage, while the project's folder may be there.
     helper: Option<Arc<AsyncSandbox>>,
-    /// Sandboxes that copy; one that could not be removed is left here.
+    /// Sandboxes that copy, and helpers that were killed; one that could not be removed is left here.
     seeds: Vec<Arc<AsyncSandbox>>,
 }
 

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Error, Operation, Result};
-use crate::sandbox::AsyncSandbox;
 
 use super::super::hook::run_before_stop;
 use super::super::progress::ServiceProgress;
-use super::super::teardown::{DownOptions, VolumeFate, first_with_rest};
+use super::super::teardown::{DownOptions, first_with_rest};
 use super::GenericCrew;
 
 /// What could not be removed in the background is tried again so often, with growing pauses: about a minute.
@@ -28,6 +27,11 @@ impl GenericCrew {
             ));
         }
         self.run_hooks().await;
+        self.remove(options).await
+    }
+
+    /// The same without the hooks.
+    async fn remove(&self, options: &DownOptions) -> Result<()> {
         self.end_tasks().await;
         let mut errors = Vec::new();
         let services: Vec<_> = {
@@ -48,42 +52,24 @@ impl GenericCrew {
         }
         let seeds = self.made().seeds.clone();
         for seed in seeds.into_iter().rev() {
-            match seed.stop().await {
-                Ok(()) => self.made().seeds.retain(|other| !Arc::ptr_eq(other, &seed)),
-                Err(error) => errors.push(error),
-            }
+            errors.extend(self.end_seed(&seed).await.err());
         }
         let helper = self.made().helper.clone();
         if let Some(helper) = helper {
-            match self.end_helper(&helper, options).await {
-                Ok(()) => self.made().helper = None,
-                Err(error) => errors.push(error),
-            }
+            errors.extend(self.end_storage(helper, options.volumes).await.err());
         }
         first_with_rest(errors)
     }
 
-    /// The helper is wanted for another try as long as the folder is there.
-    async fn end_helper(&self, helper: &AsyncSandbox, options: &DownOptions) -> Result<()> {
-        if options.volumes == VolumeFate::Remove {
-            self.remove_folder(helper).await?;
-        }
-        helper.stop().await
-    }
-
+    /// Runs the hooks of programs that run, once. What never began, or has ended, is not stopped.
     async fn run_hooks(&self) {
-        let services: Vec<_> = {
-            let made = self.made();
-            made.services
-                .iter()
-                .map(|(&service, sandbox)| (service, Arc::clone(sandbox)))
-                .collect()
-        };
-        for (service, sandbox) in services.into_iter().rev() {
+        let programs = std::mem::take(&mut self.made().programs);
+        for (service, program) in programs.into_iter().rev() {
             let step = &self.plan.services[service];
-            if !step.pre_stop.is_empty()
-                && let Some(handle) = sandbox.handle()
-            {
+            if step.pre_stop.is_empty() || program.is_finished() {
+                continue;
+            }
+            if let Some(handle) = self.sandbox(service).ok().and_then(|sandbox| sandbox.handle()) {
                 run_before_stop(&*self.provider, &handle, &step.name, &step.pre_stop).await;
             }
         }
@@ -102,11 +88,12 @@ impl GenericCrew {
     }
 }
 
-/// Removes everything in the background: for a start that was dropped, or a project that was never stopped.
+/// Removes everything in the background: for a start that was dropped, or a project that was never stopped. As in the
+/// native way no hooks are run.
 pub(crate) async fn remove_generic_in_background(crew: Arc<GenericCrew>) {
     let mut pause = PAUSE;
     for _ in 0..TRIES {
-        match crew.take_down(&DownOptions::default()).await {
+        match crew.remove(&DownOptions::default()).await {
             Ok(()) => return,
             Err(error) => tracing::debug!(%error, "removing is tried again"),
         }
