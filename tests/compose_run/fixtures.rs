@@ -250,6 +250,15 @@ async fn check(project: &AsyncSandboxCompose, expected: &Value) -> Result<(), St
             return Err(format!("{} is {found} and not {}", text(&step, "at"), step["is"]));
         }
     }
+    for step in list("network") {
+        let name = format!("{}_{}", project.project().unwrap(), text(&step, "key"));
+        let inspected = engine().inspect_network(&name, None).await.unwrap();
+        let inspected = serde_json::to_value(inspected).unwrap();
+        let found = inspected.pointer(&text(&step, "at")).cloned().unwrap_or_default();
+        if found != step["is"] {
+            return Err(format!("{} is {found} and not {}", text(&step, "at"), step["is"]));
+        }
+    }
     for step in list("log") {
         let service = text(&step, "service");
         // What a process has printed is in the log a moment later.

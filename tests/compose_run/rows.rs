@@ -61,7 +61,7 @@ fn used() -> BTreeSet<Vec<String>> {
     let mut used = BTreeSet::new();
     for case in cases() {
         let expected = json(&case.join("expect.json"));
-        let sees = ["exec", "inspect", "log", "services"];
+        let sees = ["exec", "inspect", "network", "log", "services"];
         assert!(
             sees.iter()
                 .any(|key| expected[key].as_array().is_some_and(|steps| !steps.is_empty())),

@@ -172,7 +172,7 @@ async fn d20_a_volume_that_can_not_be_filled_is_told_with_its_service_and_leaves
         (folder.path(), None, Some("gym-sandbox/no-such-image:here"), None),
     ] {
         if let Some(cut) = cut {
-            proxy.cut("/archive", cut);
+            proxy.cut("PUT /", cut);
         }
         let yaml = "
 services: {web: {image: 'gym-sandbox/busybox:test', command: sleep 300, volumes: ['data:/data']}}
