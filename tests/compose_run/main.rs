@@ -19,6 +19,7 @@ mod killed;
 mod kinds;
 mod lifecycle;
 mod many;
+mod refused;
 mod rough;
 mod rows;
 mod suite;
