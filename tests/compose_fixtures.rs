@@ -4,7 +4,8 @@
 //! `expect.warnings`; `err/CASE` holds `expect.err`, the diagnostics one a line; `run/CASE` must load without a warning,
 //! and holds `expect.plan.yaml` and what `tests/compose_run` expects of it; `refused/CASE` loads and is not planned.
 //! `case.json` names files, variables, profiles and the project; without it `compose.yaml` is loaded as project `t`. For
-//! `run/CASE` also the policy, the API version (`api`) and the machine (`arch`) that it needs.
+//! `run/CASE` also the policy, the API version (`api`) and the machine (`arch`) that it needs, and what is up beforehand
+//! (`before`: a file, as the project `NAME-before`).
 //! `COMPOSE_FIXTURES_WRITE=1` writes `expect.err` and `expect.warnings` anew; read the difference before keeping it.
 
 use std::path::{Path, PathBuf};

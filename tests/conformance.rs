@@ -11,6 +11,8 @@ mod common;
 mod metered;
 #[path = "common/rooted.rs"]
 mod rooted;
+#[path = "common/wrapped.rs"]
+mod wrapped;
 
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};

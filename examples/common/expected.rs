@@ -1,9 +1,13 @@
-//! Candidates of a folder and what they are expected to be worth.
+//! Candidates of a folder, what they are expected to be worth, and what came of judging them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
-use crate::common::Failure;
+use gym_sandbox::SandboxProvider;
+
+use crate::clear::clear;
+use crate::common::{Failure, verdict};
 
 /// A file to be judged, and the reward that a right judgement gives it.
 pub(crate) struct Expected {
@@ -51,4 +55,50 @@ pub(crate) fn read_expected(folder: &Path, files: &str, extension: &str) -> Resu
 /// Says whether a reward is the expected one.
 pub(crate) fn is_expected(reward: f64, expected: f64) -> bool {
     (reward - expected).abs() < 1e-9
+}
+
+/// Waits for the judgements, or for Ctrl-C: then nothing of them is left, and this is the exit code.
+pub(crate) async fn until_interrupt<T>(
+    provider: &dyn SandboxProvider,
+    judging: impl Future<Output = T>,
+) -> Result<Result<T, ExitCode>, Failure> {
+    tokio::select! {
+        judgements = judging => Ok(Ok(judgements)),
+        _ = tokio::signal::ctrl_c() => {
+            // What was dropped is being removed in the background.
+            clear(provider).await?;
+            Ok(Err(ExitCode::from(130)))
+        }
+    }
+}
+
+/// What came of all judgements.
+pub(crate) struct Summary<'a> {
+    pub(crate) total: f64,
+    pub(crate) count: usize,
+    pub(crate) wrong: usize,
+    pub(crate) seconds: f64,
+    /// What was judged, in the plural.
+    pub(crate) what: &'a str,
+    pub(crate) left: &'a [String],
+    pub(crate) left_where: &'a str,
+}
+
+impl Summary<'_> {
+    /// Says it, and whether all was as expected.
+    pub(crate) fn tell(&self) -> ExitCode {
+        println!(
+            "\ntotal reward {:.1} of {} {} in {:.1} s",
+            self.total, self.count, self.what, self.seconds
+        );
+        match self.wrong {
+            0 => println!("every reward is right"),
+            wrong => println!("wrong rewards: {wrong}"),
+        }
+        match self.left {
+            [] => println!("nothing is left {}", self.left_where),
+            left => println!("left {}: {}", self.left_where, left.join(", ")),
+        }
+        verdict(self.wrong == 0 && self.left.is_empty())
+    }
 }

@@ -37,18 +37,14 @@ use futures::future::join_all;
 use gym_sandbox::SandboxProvider;
 use gym_sandbox::docker::{DockerConfig, DockerProvider};
 
-use clear::clear;
-use common::{Arguments, Failure, ended, unknown, verdict};
+use common::{Arguments, Failure, ended, unknown};
 use common_table::table;
-use expected::read_expected;
+use expected::{Summary, read_expected, until_interrupt};
 use judge::{Judge, Judgement, Task};
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    ended(match read() {
-        Ok(task) => run(task).await,
-        Err(failure) => Err(failure),
-    })
+    ended(async { run(read()?).await }.await)
 }
 
 async fn run(task: Task) -> Result<ExitCode, Failure> {
@@ -58,13 +54,9 @@ async fn run(task: Task) -> Result<ExitCode, Failure> {
     let judge = Judge::new(Arc::clone(&provider), task);
     let start = Instant::now();
     let judging = join_all(candidates.iter().map(|candidate| judge.judge(candidate)));
-    let judgements = tokio::select! {
-        judgements = judging => judgements,
-        _ = tokio::signal::ctrl_c() => {
-            // The dropped copies are being removed in the background.
-            clear(&*provider).await?;
-            return Ok(ExitCode::from(130));
-        }
+    let judgements = match until_interrupt(&*provider, judging).await? {
+        Ok(judgements) => judgements,
+        Err(interrupted) => return Ok(interrupted),
     };
     let seconds = start.elapsed().as_secs_f64();
     let head = ["candidate", "reward", "up", "all", "what happened"].map(str::to_owned);
@@ -74,20 +66,19 @@ async fn run(task: Task) -> Result<ExitCode, Failure> {
 
     let left = judge.left().await?;
     provider.aclose().await?;
-    let total: f64 = judgements.iter().filter_map(Judgement::reward).sum();
-    let count = judgements.len();
-    println!("\ntotal reward {total:.1} of {count} copies in {seconds:.1} s");
-    let wrong = judgements.iter().filter(|judgement| !judgement.is_right());
-    let wrong = wrong.count();
-    match wrong {
-        0 => println!("every reward is right"),
-        wrong => println!("wrong rewards: {wrong}"),
-    }
-    match left.as_slice() {
-        [] => println!("nothing is left on the engine"),
-        left => println!("left on the engine: {}", left.join(", ")),
-    }
-    Ok(verdict(wrong == 0 && left.is_empty()))
+    let summary = Summary {
+        total: judgements.iter().filter_map(Judgement::reward).sum(),
+        count: judgements.len(),
+        wrong: judgements
+            .iter()
+            .filter(|judgement| !judgement.is_right())
+            .count(),
+        seconds,
+        what: "copies",
+        left: &left,
+        left_where: "on the engine",
+    };
+    Ok(summary.tell())
 }
 
 fn read() -> Result<Task, Failure> {

@@ -43,10 +43,7 @@ struct Options {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    ended(match Options::read() {
-        Ok(options) => run(&options).await,
-        Err(failure) => Err(failure),
-    })
+    ended(async { run(&Options::read()?).await }.await)
 }
 
 async fn run(options: &Options) -> Result<ExitCode, Failure> {

@@ -40,16 +40,13 @@ use gym_sandbox::docker::{DockerConfig, DockerProvider};
 use gym_sandbox::local::{LocalConfig, LocalProvider};
 use gym_sandbox::{ErrorKind, SandboxHandle, SandboxProvider};
 
-use clear::clear;
-use common::{Arguments, Failure, ended, unknown, verdict};
+use common::{Arguments, Failure, ended, unknown};
+use expected::{Summary, until_interrupt};
 use judge::{Judge, Judgement, Place};
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    ended(match Options::read() {
-        Ok(options) => run(options).await,
-        Err(failure) => Err(failure),
-    })
+    ended(async { run(Options::read()?).await }.await)
 }
 
 async fn run(options: Options) -> Result<ExitCode, Failure> {
@@ -78,41 +75,31 @@ async fn run(options: Options) -> Result<ExitCode, Failure> {
     let judge = Judge::new(Arc::clone(&provider), options.image, options.folder, place);
     let start = Instant::now();
     let judging = futures::future::join_all(candidates.iter().map(|candidate| judge.judge(candidate)));
-    let judgements = tokio::select! {
-        judgements = judging => judgements,
-        _ = tokio::signal::ctrl_c() => {
-            // The dropped rollouts left their sandboxes to the background.
-            clear(&*provider).await?;
-            return Ok(ExitCode::from(130));
-        }
+    let judgements = match until_interrupt(&*provider, judging).await? {
+        Ok(judgements) => judgements,
+        Err(interrupted) => return Ok(interrupted),
     };
     let seconds = start.elapsed().as_secs_f64();
     print!("{}", table::of(&judgements));
 
     let left = left(&*provider, &judge.handles()).await?;
     provider.aclose().await?;
-    let wrong = judgements
-        .iter()
-        .filter(|judgement| !judgement.is_right())
-        .count();
-    println!(
-        "\ntotal reward {:.1} of {} candidates in {seconds:.1} s",
-        total(&judgements),
-        judgements.len()
-    );
-    match wrong {
-        0 => println!("every reward is right"),
-        wrong => println!("wrong rewards: {wrong}"),
-    }
-    let where_to = match options.backend {
-        Backend::Docker => "on the engine",
-        Backend::Local => "of the sandboxes",
+    let summary = Summary {
+        total: total(&judgements),
+        count: judgements.len(),
+        wrong: judgements
+            .iter()
+            .filter(|judgement| !judgement.is_right())
+            .count(),
+        seconds,
+        what: "candidates",
+        left: &left,
+        left_where: match options.backend {
+            Backend::Docker => "on the engine",
+            Backend::Local => "of the sandboxes",
+        },
     };
-    match left.as_slice() {
-        [] => println!("nothing is left {where_to}"),
-        left => println!("left {where_to}: {}", left.join(", ")),
-    }
-    Ok(verdict(wrong == 0 && left.is_empty()))
+    Ok(summary.tell())
 }
 
 fn total(judgements: &[Judgement]) -> f64 {

@@ -195,11 +195,18 @@ impl DockerProvider {
                 )
                 .with_sandbox(&id)
         })?;
+        let none =
+            || Error::new(ErrorKind::NotFound, operation, "there is no such sandbox").with_sandbox(&id);
         let Looked::There(inspected) = looked else {
-            return Err(
-                Error::new(ErrorKind::NotFound, operation, "there is no such sandbox").with_sandbox(&id),
-            );
+            return Err(none());
         };
+        // The engine takes the beginning of an id as well, which may be another's by now.
+        let is_whole = name_of(&inspected, "") == id.as_str() || inspected.id.as_deref() == Some(id.as_str());
+        if !is_whole {
+            return Err(
+                none().with_hint("give its name, or its container's id from the first to the last digit")
+            );
+        }
         let labels = inspected
             .config
             .as_ref()

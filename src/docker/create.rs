@@ -13,6 +13,7 @@ use crate::spec::{PullPolicy, SandboxSpec};
 
 use super::able::{unable, warned};
 use super::agent::{Plan, Tended};
+use super::container::{networks_of, no_such_network};
 use super::failure::EngineFailure;
 use super::image::{Wanted, image_error, problem_of};
 use super::lease::check_not_ending;
@@ -33,6 +34,8 @@ impl DockerProvider {
         let engine = self.engine().await?;
         let request = draft.for_engine(engine.api_version)?;
         self.check_able(spec).await?;
+        self.check_named_once(&networks_of(&request.body, &request.joins))
+            .await?;
         // The name is fixed before the call, so that a lost answer can still be cleaned up (contract D17).
         let id = new_sandbox_id()?;
         let admitted = self.admit(&request, &id).await?;
@@ -206,7 +209,7 @@ impl DockerProvider {
             client.start_container(container_id, None::<StartContainerOptions>),
         );
         started.await.map_err(|failure| {
-            if let Some(error) = failure.text().and_then(|text| not_had(request, text)) {
+            if let Some(error) = not_there(request, &failure) {
                 return error;
             }
             let missing = failure.text().is_some_and(|text| {
@@ -248,10 +251,14 @@ fn is_missing_image(answer: &Result<ContainerCreateResponse, EngineFailure>) -> 
 }
 
 /// The error for something that was asked for and that the engine does not have.
-fn not_had(request: &CreateRequest, text: &str) -> Option<Error> {
+fn not_there(request: &CreateRequest, failure: &EngineFailure) -> Option<Error> {
+    let networks = networks_of(&request.body, &request.joins);
+    if let Some(error) = no_such_network(networks, failure) {
+        return Some(error);
+    }
     let host = request.body.host_config.as_ref();
     let runtime = host.and_then(|host| host.runtime.as_deref());
-    unable(&request.options.resources, runtime, text)
+    unable(&request.options.resources, runtime, failure.text()?)
 }
 
 fn create_error(request: &CreateRequest, failure: EngineFailure) -> Error {
@@ -263,7 +270,7 @@ fn create_error(request: &CreateRequest, failure: EngineFailure) -> Error {
     if about_image {
         return image_error(&request.image, failure);
     }
-    if let Some(error) = failure.text().and_then(|text| not_had(request, text)) {
+    if let Some(error) = not_there(request, &failure) {
         return error;
     }
     failure.into_error(

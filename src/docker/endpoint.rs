@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind, Operation, Result, SandboxReason};
 use crate::provider::{EndpointProvider, SandboxHandle};
 use crate::spec::{SandboxEndpoint, SandboxStatus};
 
-use super::status::{Looked, status_of};
+use super::status::{hint_for, status_of};
 use super::{DockerProvider, DockerRaw, PROVIDER};
 
 #[async_trait]
@@ -36,20 +36,8 @@ impl DockerProvider {
                 ),
             )));
         }
-        let looked = self.look(&raw.container_id).await.map_err(|failure| {
-            named(failure.into_error(
-                Operation::Endpoint,
-                format!("looking up port {port}"),
-                ErrorKind::Internal,
-            ))
-        })?;
-        let Looked::There(inspected) = looked else {
-            return Err(named(Error::new(
-                ErrorKind::Sandbox(SandboxReason::Removed),
-                Operation::Endpoint,
-                "the sandbox does not exist any more",
-            )));
-        };
+        let looked = self.look_at(&raw.container_id, Operation::Endpoint).await;
+        let inspected = looked.map_err(named)?;
         let ports = inspected
             .network_settings
             .and_then(|settings| settings.ports)
@@ -57,17 +45,21 @@ impl DockerProvider {
         if let Some(url) = binding(&ports, port, &self.reachable_host().await).map_err(named)? {
             return SandboxEndpoint::new(url).map_err(named);
         }
-        let (kind, why) = match status_of(inspected.state.as_ref()) {
-            SandboxStatus::Running | SandboxStatus::Paused => (ErrorKind::NotFound, ""),
+        let (kind, why, hint) = match status_of(inspected.state.as_ref()) {
+            SandboxStatus::Running | SandboxStatus::Paused => (
+                ErrorKind::NotFound,
+                "",
+                "a sandbox on network `none` publishes no ports",
+            ),
             _ => (
                 ErrorKind::Sandbox(SandboxReason::NotRunning),
                 "; the sandbox is not running",
+                hint_for(SandboxReason::NotRunning),
             ),
         };
         let message = format!("port {port} has no host binding{why}");
         Err(named(
-            Error::new(kind, Operation::Endpoint, message)
-                .with_hint("a sandbox on network `none` publishes no ports"),
+            Error::new(kind, Operation::Endpoint, message).with_hint(hint),
         ))
     }
 }

@@ -13,6 +13,7 @@ use crate::provider::{ExecSession, PortConnection, PortForwardingProvider, Sandb
 use crate::spec::{ExecOptions, ExecReason, ExecResult, ExecTimeout, OutputCap};
 
 use super::agent::{self, ExecPathPolicy};
+use super::status::hint_for;
 use super::{DockerProvider, DockerRaw, PROVIDER};
 
 /// What the program says first once it is connected, or listens.
@@ -151,7 +152,8 @@ fn why_ended(result: &ExecResult) -> Error {
             ErrorKind::Sandbox(reason),
             Operation::Forward,
             "the relay ended with its sandbox",
-        );
+        )
+        .with_hint(hint_for(reason));
     }
     let kind = match result.return_code {
         TAKEN => ErrorKind::Conflict,
@@ -170,17 +172,24 @@ fn why_ended(result: &ExecResult) -> Error {
 }
 
 fn not_connected(port: u16, result: &ExecResult) -> Error {
-    let kind = match result.reason {
-        Some(ExecReason::Sandbox(reason)) => ErrorKind::Sandbox(reason),
-        Some(ExecReason::Start(_)) => ErrorKind::Internal,
-        None => ErrorKind::NotFound,
-    };
-    Error::new(
-        kind,
-        Operation::Forward,
-        format!("nothing answers at port {port} of the sandbox: {}", said(result)),
-    )
-    .with_hint("the server must listen on the sandbox's loopback address, or on all")
+    let said = said(result);
+    let error = |kind, message: String| Error::new(kind, Operation::Forward, message);
+    match result.reason {
+        Some(ExecReason::Sandbox(reason)) => error(
+            ErrorKind::Sandbox(reason),
+            format!("port {port} of the sandbox can't be reached: {said}"),
+        )
+        .with_hint(hint_for(reason)),
+        Some(ExecReason::Start(_)) => error(
+            ErrorKind::Internal,
+            format!("port {port} of the sandbox can't be reached: {said}"),
+        ),
+        None => error(
+            ErrorKind::NotFound,
+            format!("nothing answers at port {port} of the sandbox: {said}"),
+        )
+        .with_hint("the server must listen on the sandbox's loopback address, or on all"),
+    }
 }
 
 /// What the program said, or why it said nothing. It comes out of the sandbox.

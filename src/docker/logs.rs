@@ -8,12 +8,12 @@ use bollard::query_parameters::{LogsOptions, LogsOptionsBuilder};
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
 
-use crate::error::{Error, ErrorKind, Operation, Result, SandboxReason};
+use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::provider::{LogsProvider, SandboxHandle};
 use crate::spec::{LogLine, LogOptions, SandboxId};
 
 use super::failure::{EngineFailure, QUICK};
-use super::status::Looked;
+use super::status::{Looked, removed};
 use super::{DockerProvider, DockerRaw, PROVIDER};
 
 mod lines;
@@ -153,11 +153,7 @@ fn seconds(time: SystemTime) -> i32 {
 
 fn logs_error(failure: EngineFailure) -> Error {
     if failure.is_status(404) {
-        return Error::new(
-            ErrorKind::Sandbox(SandboxReason::Removed),
-            Operation::Logs,
-            "the sandbox does not exist any more",
-        );
+        return removed(Operation::Logs);
     }
     // 501 is a driver that keeps nothing; the text is the engine's own (engine-facts S24).
     let unreadable = failure.is_status(501)
@@ -205,6 +201,8 @@ mod tests {
         assert_eq!(seconds(UNIX_EPOCH - Duration::from_secs(5)), 0);
         assert_eq!(seconds(UNIX_EPOCH + Duration::from_secs(1 << 40)), i32::MAX);
     }
+
+    use crate::error::SandboxReason;
 
     #[test]
     fn what_keeps_a_log_from_being_read_is_told() {

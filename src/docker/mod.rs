@@ -116,6 +116,7 @@ struct Shared {
     terminals: pty::OpenSessions,
     kills: exec::Kills,
     pulls: image::Pulls,
+    shells: containers::KnownShells,
     keeper: OnceLock<Arc<Keeper>>,
     /// The sweep at connect is begun.
     swept: OnceLock<()>,
@@ -172,6 +173,7 @@ impl DockerProvider {
                 terminals: pty::OpenSessions::default(),
                 kills: exec::Kills::default(),
                 pulls: image::Pulls::default(),
+                shells: containers::KnownShells::default(),
                 keeper: OnceLock::new(),
                 swept: OnceLock::new(),
             }),
@@ -229,6 +231,10 @@ impl DockerProvider {
 
     fn pulls(&self) -> &image::Pulls {
         &self.shared.pulls
+    }
+
+    fn known_shells(&self) -> &containers::KnownShells {
+        &self.shared.shells
     }
 
     fn reaper(&self) -> &Reaper {

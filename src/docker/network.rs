@@ -8,12 +8,12 @@ use async_trait::async_trait;
 use bollard::models::ContainerInspectResponse;
 use tokio::sync::Mutex;
 
-use crate::error::{Error, ErrorKind, Operation, Result, SandboxReason};
+use crate::error::{Error, ErrorKind, Operation, PathProblem, Result, SandboxReason};
 use crate::provider::{NetworkProvider, SandboxHandle, SandboxProvider, check_host_name};
-use crate::spec::{ExecOptions, ExecReason, SandboxStatus, StartProblem};
+use crate::spec::{ExecErrorType, ExecOptions, ExecReason, ExecResult, SandboxStatus, StartProblem};
 
 use super::per_container::PerContainer;
-use super::status::{Looked, status_of};
+use super::status::{hint_for, status_of};
 use super::{DockerProvider, DockerRaw, PROVIDER};
 
 /// What marks the lines that are ours, so that a name given again replaces them.
@@ -48,22 +48,10 @@ impl NetworkProvider for DockerProvider {
 
     async fn network_address(&self, handle: &SandboxHandle) -> Result<IpAddr> {
         let raw = handle.raw_for::<DockerRaw>(PROVIDER, Operation::Network)?;
-        let named = |error: Error| error.with_sandbox(handle.sandbox_id());
-        let looked = self.look(&raw.container_id).await.map_err(|failure| {
-            named(failure.into_error(
-                Operation::Network,
-                "the engine did not describe the sandbox",
-                ErrorKind::Internal,
-            ))
-        })?;
-        let Looked::There(inspected) = looked else {
-            return Err(named(Error::new(
-                ErrorKind::Sandbox(SandboxReason::Removed),
-                Operation::Network,
-                "the sandbox does not exist any more",
-            )));
-        };
-        address(&inspected).map_err(named)
+        let inspected = self.look_at(&raw.container_id, Operation::Network).await;
+        inspected
+            .and_then(|inspected| address(&inspected))
+            .map_err(|error| error.with_sandbox(handle.sandbox_id()))
     }
 
     async fn set_hosts(&self, handle: &SandboxHandle, hosts: &BTreeMap<String, IpAddr>) -> Result<()> {
@@ -90,29 +78,56 @@ impl DockerProvider {
         if result.is_success() {
             return Ok(result.stdout().unwrap_or_default());
         }
-        let kind = match result.reason {
-            Some(ExecReason::Sandbox(reason)) => ErrorKind::Sandbox(reason),
-            Some(ExecReason::Start(StartProblem::NotFound)) => ErrorKind::Unsupported,
-            None if result.return_code == NO_PROGRAM => ErrorKind::Unsupported,
-            _ => ErrorKind::Internal,
-        };
-        let mut error = Error::new(
-            kind,
-            Operation::Network,
-            format!(
-                "the sandbox's hosts file could not be changed (code {}): {}",
-                result.return_code,
-                result.stderr().unwrap_or_default().trim_end().escape_debug()
-            ),
-        )
-        .with_sandbox(handle.sandbox_id());
-        if kind == ErrorKind::Unsupported {
-            error = error.with_hint(
-                "it is written with the sandbox's own `sh`, `cat` and `grep`; use a network with aliases",
-            );
-        }
-        Err(error)
+        let is_read_only = self.has_read_only_root(handle).await;
+        Err(not_changed(&result, is_read_only).with_sandbox(handle.sandbox_id()))
     }
+
+    /// Then the engine mounts the hosts file read-only, too. What can't be seen is not so.
+    async fn has_read_only_root(&self, handle: &SandboxHandle) -> bool {
+        let Ok(raw) = handle.raw_for::<DockerRaw>(PROVIDER, Operation::Network) else {
+            return false;
+        };
+        let inspected = self.look_at(&raw.container_id, Operation::Network).await;
+        inspected.is_ok_and(|inspected| {
+            inspected
+                .host_config
+                .is_some_and(|host| host.readonly_rootfs == Some(true))
+        })
+    }
+}
+
+/// Why the hosts file could not be changed.
+fn not_changed(result: &ExecResult, is_read_only: bool) -> Error {
+    const TOOLS: &str =
+        "it is written with the sandbox's own `sh`, `cat` and `grep`; use a network with aliases";
+    let (kind, hint) = match (result.error_type, result.reason) {
+        (_, Some(ExecReason::Sandbox(reason))) => (ErrorKind::Sandbox(reason), hint_for(reason)),
+        (_, Some(ExecReason::Start(StartProblem::NotFound))) => (ErrorKind::Unsupported, TOOLS),
+        (None, _) if result.return_code == NO_PROGRAM => (ErrorKind::Unsupported, TOOLS),
+        (Some(ExecErrorType::Timeout), _) => (
+            ErrorKind::Timeout,
+            "the sandbox has too much to do, or its `sh` hangs; try again",
+        ),
+        _ if is_read_only => (
+            ErrorKind::Path(PathProblem::ReadOnly),
+            "with a read-only root the hosts file is read-only, too; make the sandbox with `extra_hosts`, or on a network \
+             with aliases",
+        ),
+        _ => (
+            ErrorKind::Path(PathProblem::NotServable),
+            "`/etc/hosts` must be a file that the sandbox's root can write; else use a network with aliases",
+        ),
+    };
+    Error::new(
+        kind,
+        Operation::Network,
+        format!(
+            "the sandbox's hosts file could not be changed (code {}): {}",
+            result.return_code,
+            result.stderr().unwrap_or_default().trim_end().escape_debug()
+        ),
+    )
+    .with_hint(hint)
 }
 
 /// The lines of the file, each with our mark.
@@ -148,7 +163,8 @@ fn address(inspected: &ContainerInspectResponse) -> Result<IpAddr> {
             ErrorKind::Sandbox(SandboxReason::NotRunning),
             Operation::Network,
             format!("the sandbox is {status} and has no address"),
-        ));
+        )
+        .with_hint(hint_for(SandboxReason::NotRunning)));
     }
     let networks: BTreeMap<_, _> = inspected
         .network_settings

@@ -10,7 +10,7 @@ use crate::provider::{PauseProvider, SandboxHandle};
 use crate::spec::SandboxStatus;
 
 use super::failure::{EngineFailure, QUICK, call};
-use super::status::{Looked, status_of};
+use super::status::status_of;
 use super::{DockerProvider, DockerRaw, PROVIDER};
 
 /// How long a resumed sandbox may take to run commands where nobody says how long.
@@ -140,21 +140,8 @@ impl DockerProvider {
     }
 
     async fn changeable_status(&self, container_id: &str, operation: Operation) -> Result<SandboxStatus> {
-        let looked = self.look(container_id).await.map_err(|failure| {
-            failure.into_error(
-                operation,
-                "the engine did not describe the sandbox",
-                ErrorKind::Internal,
-            )
-        })?;
-        match looked {
-            Looked::There(inspected) => Ok(status_of(inspected.state.as_ref())),
-            Looked::Gone => Err(Error::new(
-                ErrorKind::Sandbox(SandboxReason::Removed),
-                operation,
-                "the sandbox does not exist any more",
-            )),
-        }
+        let inspected = self.look_at(container_id, operation).await?;
+        Ok(status_of(inspected.state.as_ref()))
     }
 
     /// A sandbox that ended while it was waited for says more by its state than by the command that failed in it.

@@ -11,7 +11,7 @@ use crate::provider::{SandboxHandle, StatsProvider};
 use crate::spec::{SandboxId, SandboxStats, SandboxStatus};
 
 use super::failure::{EngineFailure, QUICK};
-use super::status::{Looked, status_of};
+use super::status::{hint_for, removed, status_of};
 use super::{DockerProvider, DockerRaw, PROVIDER};
 
 #[async_trait]
@@ -40,18 +40,16 @@ impl StatsProvider for DockerProvider {
 
 impl DockerProvider {
     async fn check_running(&self, container_id: &str) -> Result<()> {
-        let looked = self.look(container_id).await.map_err(stats_error)?;
-        let (reason, message) = match looked {
-            Looked::Gone => (
-                SandboxReason::Removed,
-                "the sandbox does not exist any more".to_owned(),
-            ),
-            Looked::There(inspected) => match status_of(inspected.state.as_ref()) {
-                SandboxStatus::Running | SandboxStatus::Paused => return Ok(()),
-                status => (SandboxReason::NotRunning, format!("the sandbox is {status}")),
-            },
-        };
-        Err(Error::new(ErrorKind::Sandbox(reason), Operation::Stats, message))
+        let inspected = self.look_at(container_id, Operation::Stats).await?;
+        match status_of(inspected.state.as_ref()) {
+            SandboxStatus::Running | SandboxStatus::Paused => Ok(()),
+            status => Err(Error::new(
+                ErrorKind::Sandbox(SandboxReason::NotRunning),
+                Operation::Stats,
+                format!("the sandbox is {status}"),
+            )
+            .with_hint(hint_for(SandboxReason::NotRunning))),
+        }
     }
 }
 
@@ -92,11 +90,7 @@ impl Measuring {
 
 fn stats_error(failure: EngineFailure) -> Error {
     if failure.is_status(404) {
-        return Error::new(
-            ErrorKind::Sandbox(SandboxReason::Removed),
-            Operation::Stats,
-            "the sandbox does not exist any more",
-        );
+        return removed(Operation::Stats);
     }
     failure.into_error(
         Operation::Stats,

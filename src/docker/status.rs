@@ -3,6 +3,7 @@
 use bollard::models::{ContainerInspectResponse, ContainerState, ContainerStateStatusEnum};
 use bollard::query_parameters::InspectContainerOptions;
 
+use crate::error::{Error, ErrorKind, Operation, Result, SandboxReason};
 use crate::spec::SandboxStatus;
 
 use super::DockerProvider;
@@ -36,6 +37,23 @@ impl DockerProvider {
         }
     }
 
+    /// Looks at the container of a sandbox that must be there.
+    pub(super) async fn look_at(
+        &self,
+        container: &str,
+        operation: Operation,
+    ) -> Result<Box<ContainerInspectResponse>> {
+        match self.look(container).await {
+            Ok(Looked::There(inspected)) => Ok(inspected),
+            Ok(Looked::Gone) => Err(removed(operation)),
+            Err(failure) => Err(failure.into_error(
+                operation,
+                "the engine did not describe the sandbox",
+                ErrorKind::Internal,
+            )),
+        }
+    }
+
     /// Never fails for trouble with the engine (contract T2).
     pub(super) async fn container_status(&self, container: &str) -> SandboxStatus {
         match self.look(container).await {
@@ -58,6 +76,32 @@ pub(super) fn status_of(state: Option<&ContainerState>) -> SandboxStatus {
         Some(Engine::EXITED | Engine::REMOVING) => SandboxStatus::Stopped,
         Some(Engine::DEAD) => SandboxStatus::Error,
         _ => SandboxStatus::Unknown,
+    }
+}
+
+/// The error for a sandbox that is gone.
+pub(super) fn removed(operation: Operation) -> Error {
+    Error::new(
+        ErrorKind::Sandbox(SandboxReason::Removed),
+        operation,
+        "the sandbox does not exist any more",
+    )
+    .with_hint(hint_for(SandboxReason::Removed))
+}
+
+/// What to do about a sandbox that is in no state to be used.
+pub(super) fn hint_for(reason: SandboxReason) -> &'static str {
+    match reason {
+        SandboxReason::Paused => "resume it, then try again",
+        SandboxReason::NotRunning => {
+            "its details and its log say how its main process ended; only a new sandbox can be used"
+        }
+        SandboxReason::Removed => "it was closed, or somebody else removed it; make a new one",
+        SandboxReason::OomKilled => "make a new one with more memory",
+        SandboxReason::DaemonUnreachable => {
+            "check that the engine runs; `gym-sandbox doctor` says how it is reached"
+        }
+        SandboxReason::AgentLost => "what became of the command is not known; look before it is repeated",
     }
 }
 

@@ -137,14 +137,22 @@ pub trait ContainersProvider: SandboxProvider {
     /// [`ErrorKind::Conflict`](crate::ErrorKind::Conflict) while containers run in it.
     async fn remove_network(&self, id: &str) -> Result<()>;
 
-    /// Makes a volume. One of that name that is there already stays as it is.
+    /// Says whether a network could be made here as it is described: before anything of a project is.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for what no network can be,
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for what the engine is too old for.
+    async fn check_network(&self, spec: &NetworkSpec) -> Result<()>;
+
+    /// Makes a volume, and gives what is there then: one of that name that is there already stays as it is, with its own
+    /// labels.
     ///
     /// # Errors
     /// [`ErrorKind::CreateFailed`](crate::ErrorKind::CreateFailed).
     ///
     /// # Cancel safety
     /// Dropping the future leaves nothing: what it made is removed in the background.
-    async fn create_volume(&self, spec: &VolumeSpec) -> Result<()>;
+    async fn create_volume(&self, spec: &VolumeSpec) -> Result<SharedObject>;
 
     /// Finds a volume by its name.
     ///

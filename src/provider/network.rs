@@ -41,24 +41,56 @@ pub trait NetworkProvider: SandboxProvider {
     async fn set_hosts(&self, handle: &SandboxHandle, hosts: &BTreeMap<String, IpAddr>) -> Result<()>;
 }
 
-/// Checks a name of a host: as in RFC 1123; underscores are common among services, and resolve.
+/// What a host name is.
+const HOST_NAME: &str = "a host name is parts of letters, digits, `-` and `_`, with dots between them; a part has at most 63 characters \
+                         and neither begins nor ends with `-`, all have at most 253";
+
+/// What an alias is.
+pub(crate) const ALIAS: &str = "an alias is parts of letters, digits, `-` and `_`, with dots between them; a part has at most 63 characters and \
+     does not begin with `-`, all have at most 253";
+
+/// Says whether a text is the name of a host: as in RFC 1123; underscores are common among services, and resolve.
+fn is_host_name(name: &str) -> bool {
+    is_alias(name) && name.split('.').all(|part| !part.ends_with('-'))
+}
+
+/// Says whether a text can be looked up as another name of a container: engines and resolvers take a `-` at the end of a
+/// part, too, which names of services may have.
+pub(crate) fn is_alias(name: &str) -> bool {
+    let is_part = |part: &str| {
+        !part.is_empty()
+            && part.len() <= 63
+            && !part.starts_with('-')
+            && part
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+    };
+    name.len() <= 253 && name.split('.').all(is_part)
+}
+
+/// Refuses what is no [name of a host](is_host_name).
 pub(crate) fn check_host_name(name: &str) -> Result<()> {
-    let valid = !name.is_empty()
-        && name.len() <= 253
-        && name.split('.').all(|label| {
-            !label.is_empty()
-                && label.len() <= 63
-                && !label.starts_with('-')
-                && !label.ends_with('-')
-                && label
-                    .bytes()
-                    .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
-        });
-    if valid {
+    if is_host_name(name) {
         return Ok(());
     }
     Err(Error::invalid(
         Operation::Network,
-        format!("`{}` is no host name", name.escape_debug()),
-    ))
+        format!("`{}` is no host name", shown_name(name)),
+    )
+    .with_hint(HOST_NAME))
+}
+
+/// A name from outside, of which an error shows no more than is needed to find it.
+pub(crate) fn shown_name(name: &str) -> String {
+    const MOST: usize = 80;
+    let mut characters = name.chars();
+    let shown: String = characters
+        .by_ref()
+        .take(MOST)
+        .flat_map(char::escape_debug)
+        .collect();
+    if characters.next().is_some() {
+        return shown + "…";
+    }
+    shown
 }

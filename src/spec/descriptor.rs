@@ -1,6 +1,7 @@
 //! What names a sandbox to another process (contract K1-K9, D23).
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::error::{Error, Operation, Result};
 
@@ -8,7 +9,8 @@ use super::{Mapping, Ports, SandboxId, Value};
 
 /// What another process needs to use a sandbox: no secret, and nothing that only this process understands.
 ///
-/// It is JSON with stable names. Only `sandbox_id` is needed; what is not given is found out when it is connected to.
+/// It is JSON with stable names. Only `sandbox_id` is needed; what is not given is found out when it is connected to. A
+/// `version` other than 1 is refused.
 ///
 /// ```
 /// use gym_sandbox::SandboxDescriptor;
@@ -40,9 +42,32 @@ pub struct SandboxDescriptor {
     /// What runs shell lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shell: Option<String>,
+    /// Read, so that a later one is not taken for this one; not written, since it is the first.
+    #[serde(
+        default,
+        rename = "version",
+        skip_serializing,
+        deserialize_with = "known_version"
+    )]
+    version: (),
     /// What only its provider understands.
     #[serde(flatten)]
     pub extra: Mapping,
+}
+
+/// The version of descriptors that is known; one that does not say is of it.
+const VERSION: u64 = 1;
+
+fn known_version<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<(), D::Error> {
+    let version = Value::deserialize(deserializer)?;
+    if version.as_u64() == Some(VERSION) {
+        return Ok(());
+    }
+    let shown: String = version.to_string().chars().take(40).collect();
+    Err(D::Error::custom(format!(
+        "its version is {}, and only version {VERSION} is known here: connect with the release that has made it, or a later one",
+        shown.escape_debug()
+    )))
 }
 
 impl SandboxDescriptor {
@@ -55,6 +80,7 @@ impl SandboxDescriptor {
             ports: None,
             workdir: None,
             shell: None,
+            version: (),
             extra: Mapping::new(),
         }
     }

@@ -4,17 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gym_sandbox::provider::{
-    ConnectableProvider, ContainersProvider, EndpointProvider, FilesProvider, ImageProvider, InspectProvider,
-    ListProvider, LogsProvider, NetworkProvider, PauseProvider, PortForwardingProvider, Reaper,
-    RuntimeRequirementsProvider, ServicesProvider, SharedStorageProvider, SnapshotProvider, SpawnProvider,
-    StatsProvider, SweepProvider,
-};
-use gym_sandbox::provider::{PtyAttachProvider, PtyProvider};
 use gym_sandbox::{
     CapturedOutput, ExecOptions, ExecResult, Result, SandboxHandle, SandboxProvider, SandboxSpec,
     SandboxStatus,
 };
+
+use crate::wrapped::{hand_through, hand_through_most};
 
 /// What is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,87 +75,16 @@ impl SandboxProvider for Broken {
         self.inner.aclose().await
     }
 
-    fn cleanup(&self) -> Option<&Reaper> {
-        self.inner.cleanup()
-    }
+    hand_through_most!();
 
-    fn as_spawn(&self) -> Option<&dyn SpawnProvider> {
-        self.inner.as_spawn()
-    }
-
-    fn as_endpoint(&self) -> Option<&dyn EndpointProvider> {
-        self.inner.as_endpoint()
-    }
-
-    fn as_inspect(&self) -> Option<&dyn InspectProvider> {
-        self.inner.as_inspect()
-    }
-
-    fn as_files(&self) -> Option<&dyn FilesProvider> {
-        self.inner.as_files()
-    }
-
-    fn as_list(&self) -> Option<&dyn ListProvider> {
-        self.inner.as_list()
-    }
-
-    fn as_sweep(&self) -> Option<&dyn SweepProvider> {
-        self.inner.as_sweep()
-    }
-
-    fn as_containers(&self) -> Option<&dyn ContainersProvider> {
-        self.inner.as_containers()
-    }
-
-    fn as_images(&self) -> Option<&dyn ImageProvider> {
-        self.inner.as_images()
-    }
-
-    fn as_snapshot(&self) -> Option<&dyn SnapshotProvider> {
-        self.inner.as_snapshot()
-    }
-
-    fn as_pause(&self) -> Option<&dyn PauseProvider> {
-        self.inner.as_pause()
-    }
-
-    fn as_connectable(&self) -> Option<&dyn ConnectableProvider> {
-        self.inner.as_connectable()
-    }
-
-    fn as_pty(&self) -> Option<&dyn PtyProvider> {
-        self.inner.as_pty()
-    }
-
-    fn as_pty_attach(&self) -> Option<&dyn PtyAttachProvider> {
-        self.inner.as_pty_attach()
-    }
-
-    fn as_logs(&self) -> Option<&dyn LogsProvider> {
-        self.inner.as_logs()
-    }
-
-    fn as_stats(&self) -> Option<&dyn StatsProvider> {
-        self.inner.as_stats()
-    }
-
-    fn as_network(&self) -> Option<&dyn NetworkProvider> {
-        self.inner.as_network()
-    }
-
-    fn as_services(&self) -> Option<&dyn ServicesProvider> {
-        self.inner.as_services()
-    }
-
-    fn as_port_forwarding(&self) -> Option<&dyn PortForwardingProvider> {
-        self.inner.as_port_forwarding()
-    }
-
-    fn as_runtime_requirements(&self) -> Option<&dyn RuntimeRequirementsProvider> {
-        self.inner.as_runtime_requirements()
-    }
-
-    fn as_shared_storage(&self) -> Option<&dyn SharedStorageProvider> {
-        self.inner.as_shared_storage()
+    hand_through! {
+        as_spawn: SpawnProvider,
+        as_containers: ContainersProvider,
+        as_images: ImageProvider,
+        as_snapshot: SnapshotProvider,
+        as_network: NetworkProvider,
+        as_services: ServicesProvider,
+        as_port_forwarding: PortForwardingProvider,
+        as_shared_storage: SharedStorageProvider,
     }
 }

@@ -120,6 +120,11 @@ impl Proxy {
         self.state.outage.send_modify(|outage| outage.now = false);
     }
 
+    /// The lines of all requests that have come.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.state.requests.lock().expect("no holder panics").clone()
+    }
+
     /// How many requests with this in their line have come.
     pub(crate) fn requests(&self, part: &str) -> usize {
         let requests = self.state.requests.lock().expect("no holder panics");

@@ -352,6 +352,67 @@ volumes: {data: , seeded: , own: , sets: {external: true}}
     )
 }
 
+/// Hooks run as the service, after the start and before the stop, and not where there is nothing to be stopped any more;
+/// one that fails after the start ends it.
+pub(crate) async fn hooks(provider: Arc<Plain>, storage: &Path) -> Outcome {
+    let given = storage.join("given");
+    std::fs::create_dir_all(&given).unwrap();
+    std::fs::set_permissions(&given, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    let yaml = "
+services:
+  a:
+    image: BUSYBOX
+    command: sleep 600
+    user: '1234'
+    working_dir: /tmp
+    environment: {OWN: of-the-service}
+    volumes: ['given:/given']
+    post_start:
+      - {command: [sh, -c, 'echo $$(id -u) $$PWD $$OWN $$WHO >/tmp/hooked'], environment: {WHO: me}}
+      - {command: [sh, -c, 'echo $$(id -u) $$PWD >/hooked'], user: '0', working_dir: /etc}
+    pre_stop: [{command: [sh, -c, 'echo $$(id -u) $$PWD >>/given/end']}]
+  once:
+    image: BUSYBOX
+    command: 'true'
+    volumes: ['given:/given']
+    pre_stop: [{command: [sh, -c, 'echo it has ended >>/given/end']}]
+volumes: {given: {external: true}}
+";
+    let project = self::project(&provider, yaml).with_shared_folder("given", "given");
+    let outcome = started(project, async |project| {
+        equal(
+            "the first hook",
+            &printed(project, "a", "cat /tmp/hooked").await?,
+            "1234 /tmp of-the-service me",
+        )?;
+        equal(
+            "the second hook",
+            &printed(project, "a", "cat /hooked").await?,
+            "0 /etc",
+        )?;
+        holds("nothing is stopped yet", !given.join("end").exists())
+    })
+    .await;
+    let end = std::fs::read_to_string(given.join("end"));
+    std::fs::remove_dir_all(&given).unwrap();
+    outcome?;
+    equal(
+        "the hook before the stop",
+        &end.unwrap_or_default(),
+        "1234 /tmp\n",
+    )?;
+    let bad = "
+services:
+  a: {image: BUSYBOX, command: sleep 600, post_start: [{command: [sh, -c, 'echo boom >&2; exit 3']}]}
+";
+    fails(
+        self::project(&provider, bad),
+        ErrorKind::NotReady,
+        &["post_start", "`a`", "3", "boom"],
+    )
+    .await
+}
+
 /// Programs are gone before their sandboxes, which go in the reverse of the order in which they were made.
 pub(crate) async fn stops(provider: Arc<Plain>) -> Outcome {
     let yaml = "

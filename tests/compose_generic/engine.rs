@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use gym_sandbox::compose::VolumeSource;
 use gym_sandbox::docker::DockerConfig;
-use gym_sandbox::{ErrorKind, SandboxProvider};
+use gym_sandbox::{ErrorKind, FileOwner, SandboxProvider, SandboxReason};
 
 use crate::cases::{self, Outcome, project, told};
 use crate::common::{DockerTest, config, docker, docker_with};
@@ -79,6 +80,14 @@ async fn m8_volumes_are_made_filled_shared_and_removed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn m5_m10_hooks_run_as_the_service_and_only_beside_its_program() {
+    let Some((test, folder)) = with_storage().await else {
+        return;
+    };
+    passes(cases::hooks(right(&test), folder.path()).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn m10_a_stop_ends_programs_and_removes_sandboxes_in_reverse() {
     let Some(test) = docker().await else { return };
     passes(cases::stops(right(&test)).await);
@@ -130,6 +139,42 @@ volumes: {data: }
             );
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn m8_what_fills_a_volume_and_is_killed_is_told_with_volume_and_service_and_leaves_nothing() {
+    let Some((test, folder)) = with_storage().await else {
+        return;
+    };
+    let yaml = "
+services:
+  web: {image: BUSYBOX, command: sleep 600, volumes: ['data:/etc', 'own:/own']}
+  db: {image: BUSYBOX, command: sleep 600, volumes: ['more:/etc']}
+volumes: {data: , own: , more: }
+";
+    let all = ["volume `data` of service `web`", "volume `more` of service `db`"];
+    for (word, told) in [
+        ("mkdir", &all[..]),
+        ("chown", &["volume `own` of service `web`"]),
+        ("/tmp/compose-seed", &["volume `more` of service `db`"]),
+    ] {
+        let provider = plain(&test, Fault::KillsAt(word), true);
+        let project =
+            project(&provider, yaml).with_volume_source("own", VolumeSource::owned_by(FileOwner::new(7, 8)));
+        let error = project.start().await.unwrap_err();
+        let (kind, story) = (error.kind(), error.report().to_string());
+        assert_eq!(
+            kind,
+            ErrorKind::Sandbox(SandboxReason::Removed),
+            "{word}: {story}"
+        );
+        for part in told {
+            assert!(story.contains(part), "{word}: {story}");
+        }
+        assert!(error.cleanup_errors().is_empty(), "{word}: {story}");
+        assert_eq!(test.containers().await, Vec::<String>::new(), "{word}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "{word}");
     }
 }
 
@@ -189,6 +234,9 @@ async fn the_cases_fail_on_a_provider_with_a_fault() {
     let provider = plain(&test, Fault::SharesForWriting, false);
     let outcome = quick(cases::volumes(provider, folder.path())).await;
     assert!(outcome.is_err(), "SharesForWriting was not found");
+    let provider = plain(&test, Fault::LosesTheUser, false);
+    let outcome = quick(cases::hooks(provider, folder.path())).await;
+    assert!(outcome.is_err(), "LosesTheUser was not found with hooks");
 }
 
 /// What a fault keeps from ending has failed, too; what it had started is removed in the background.

@@ -4,11 +4,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
+#[path = "../common/child.rs"]
+mod child;
 #[path = "../common/mod.rs"]
 mod common;
 mod plain;
+#[path = "../common/wrapped.rs"]
+mod wrapped;
 
 mod cases;
 mod connect;
+mod elsewhere;
 mod engine;
 mod memory;

@@ -196,6 +196,40 @@ async fn m10_a_stop_that_fails_tries_everything_and_can_be_repeated() {
 }
 
 #[tokio::test]
+async fn m10_hooks_are_the_services_own_and_run_once_however_often_it_is_stopped() {
+    let memory = memory();
+    for hook in ["hello", "bye"] {
+        memory.answer(hook, MemoryProvider::printed(0, "", ""));
+    }
+    let yaml = "
+services:
+  a: {image: i, command: serve, user: '7', working_dir: /w, post_start: [{command: [hello]}], pre_stop: [{command: [bye], user: '8', working_dir: /x}]}
+  b: {image: i, command: serve, pre_stop: [{command: [bye]}]}
+";
+    let seen = |word: &str| -> Vec<_> {
+        let commands = memory.commands().into_iter();
+        commands
+            .filter(|seen| seen.text() == word)
+            .map(|seen| (seen.user, seen.cwd))
+            .collect()
+    };
+    let of = |user: &str, cwd: &str| (Some(user.to_owned()), Some(cwd.to_owned()));
+    let project = project(&memory, yaml);
+    project.start().await.unwrap();
+    assert_eq!(seen("hello"), [of("7", "/w")]);
+    assert_eq!(seen("bye"), []);
+    memory.fail_next(
+        Operation::Close,
+        Error::new(ErrorKind::Unavailable, Operation::Close, "busy"),
+    );
+    project.stop().await.unwrap_err();
+    assert_eq!(seen("bye"), [(None, None), of("8", "/x")]);
+    project.stop().await.unwrap();
+    assert_eq!(seen("bye").len(), 2);
+    assert_eq!(memory.living(), 0);
+}
+
+#[tokio::test]
 async fn m10_a_project_that_is_dropped_is_removed_in_the_background() {
     let memory = memory();
     memory.answer("check", MemoryProvider::printed(0, "", ""));

@@ -3,18 +3,20 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use gym_sandbox::provider::{
-    ConnectableProvider, ContainersProvider, EndpointProvider, FilesProvider, ImageProvider, InspectProvider,
-    ListProvider, LogsProvider, NetworkProvider, PauseProvider, PortConnection, PortForwardingProvider,
-    PtyAttachProvider, PtyProvider, Reaper, RuntimeRequirementsProvider, ServicesProvider, SharedAccess,
-    SharedStorageProvider, SnapshotProvider, SpawnProvider, StatsProvider, SweepProvider,
+    ContainersProvider, ImageProvider, NetworkProvider, PortConnection, PortForwardingProvider,
+    ServicesProvider, SharedAccess, SharedStorageProvider, SnapshotProvider, SpawnProvider,
 };
 use gym_sandbox::{
-    ExecOptions, ExecResult, Mapping, Result, SandboxHandle, SandboxProvider, SandboxSpec, SandboxStatus,
+    Command, ExecOptions, ExecResult, Mapping, Result, SandboxHandle, SandboxProvider, SandboxSpec,
+    SandboxStatus,
 };
+
+use crate::wrapped::{hand_through, hand_through_most};
 
 /// What is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +36,8 @@ pub(crate) enum Fault {
     LosesVariables,
     /// A sandbox that is closed lives on.
     KeepsSandboxes,
+    /// A sandbox is removed under the first command that has this in it.
+    KillsAt(&'static str),
 }
 
 /// Another provider without containers.
@@ -44,6 +48,7 @@ pub(crate) struct Plain {
     /// Whether commands can be spawned, beside being run to their end.
     spawns: bool,
     notes: Mutex<Vec<String>>,
+    has_killed: AtomicBool,
 }
 
 impl Plain {
@@ -57,6 +62,7 @@ impl Plain {
             fault,
             spawns,
             notes: Mutex::default(),
+            has_killed: AtomicBool::new(false),
         })
     }
 
@@ -74,6 +80,14 @@ impl Plain {
         for handle in handles {
             self.inner.close(handle).await.unwrap();
         }
+    }
+}
+
+fn text_of(command: &Command) -> String {
+    match command {
+        Command::Argv(argv) => argv.join(" "),
+        Command::Shell(line) => line.clone(),
+        other => panic!("{other:?}"),
     }
 }
 
@@ -98,6 +112,11 @@ impl SandboxProvider for Plain {
         match self.fault {
             Fault::LosesTheUser => options.user = None,
             Fault::LosesVariables => options.env.clear(),
+            Fault::KillsAt(word) if text_of(&options.command).contains(word) => {
+                if !self.has_killed.swap(true, Ordering::Relaxed) {
+                    self.inner.close(handle).await?;
+                }
+            }
             _ => {}
         }
         let mut result = self.inner.exec(handle, options).await?;
@@ -132,32 +151,10 @@ impl SandboxProvider for Plain {
         self.inner.aclose().await
     }
 
-    fn cleanup(&self) -> Option<&Reaper> {
-        self.inner.cleanup()
-    }
+    hand_through_most!();
 
     fn as_spawn(&self) -> Option<&dyn SpawnProvider> {
         self.inner.as_spawn().filter(|_| self.spawns)
-    }
-
-    fn as_endpoint(&self) -> Option<&dyn EndpointProvider> {
-        self.inner.as_endpoint()
-    }
-
-    fn as_inspect(&self) -> Option<&dyn InspectProvider> {
-        self.inner.as_inspect()
-    }
-
-    fn as_files(&self) -> Option<&dyn FilesProvider> {
-        self.inner.as_files()
-    }
-
-    fn as_list(&self) -> Option<&dyn ListProvider> {
-        self.inner.as_list()
-    }
-
-    fn as_sweep(&self) -> Option<&dyn SweepProvider> {
-        self.inner.as_sweep()
     }
 
     fn as_containers(&self) -> Option<&dyn ContainersProvider> {
@@ -172,30 +169,6 @@ impl SandboxProvider for Plain {
         None
     }
 
-    fn as_pause(&self) -> Option<&dyn PauseProvider> {
-        self.inner.as_pause()
-    }
-
-    fn as_connectable(&self) -> Option<&dyn ConnectableProvider> {
-        self.inner.as_connectable()
-    }
-
-    fn as_pty(&self) -> Option<&dyn PtyProvider> {
-        self.inner.as_pty()
-    }
-
-    fn as_pty_attach(&self) -> Option<&dyn PtyAttachProvider> {
-        self.inner.as_pty_attach()
-    }
-
-    fn as_logs(&self) -> Option<&dyn LogsProvider> {
-        self.inner.as_logs()
-    }
-
-    fn as_stats(&self) -> Option<&dyn StatsProvider> {
-        self.inner.as_stats()
-    }
-
     fn as_network(&self) -> Option<&dyn NetworkProvider> {
         self.inner.as_network().map(|_| self as &dyn NetworkProvider)
     }
@@ -208,10 +181,6 @@ impl SandboxProvider for Plain {
         self.inner
             .as_port_forwarding()
             .map(|_| self as &dyn PortForwardingProvider)
-    }
-
-    fn as_runtime_requirements(&self) -> Option<&dyn RuntimeRequirementsProvider> {
-        self.inner.as_runtime_requirements()
     }
 
     fn as_shared_storage(&self) -> Option<&dyn SharedStorageProvider> {

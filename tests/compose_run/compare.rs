@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::process::Command;
 
 use crate::common::docker;
-use crate::fixtures::{are_all, cases, files, json, lacks, project_of, remove_images_of, strings};
+use crate::fixtures::{are_all, before, cases, files, json, lacks, project_of, remove_images_of, strings};
 use crate::support::{engine, unique};
 
 /// Fields that differ on purpose, and why.
@@ -280,6 +280,10 @@ async fn d18_the_settings_of_every_fixture_are_those_of_docker_compose() {
             continue;
         }
         let (our_name, their_name) = (unique(), unique());
+        let there = [
+            before(&test, &case, &our_name).await,
+            before(&test, &case, &their_name).await,
+        ];
         let started = compose(&words, &case, &their_name, &["up", "-d", "--quiet-pull"]).await;
         let theirs = settings(&their_name).await;
         let down = compose(
@@ -303,6 +307,9 @@ async fn d18_the_settings_of_every_fixture_are_those_of_docker_compose() {
         let ours = settings(&our_name).await;
         project.stop().await.unwrap();
         remove_images_of(&our_name).await;
+        for before in there.into_iter().flatten() {
+            before.stop().await.unwrap();
+        }
         assert_eq!(
             ours.keys().collect::<Vec<_>>(),
             theirs.keys().collect::<Vec<_>>(),

@@ -144,9 +144,39 @@ async fn d18_every_fixture_starts_behaves_and_leaves_nothing() {
     assert!(problems.is_empty(), "\n{}", problems.join("\n"));
 }
 
+/// What a case finds on the engine: the project of its `before`, called `NAME-before`, which is up.
+pub(crate) async fn before(test: &DockerTest, case: &Path, name: &str) -> Option<AsyncSandboxCompose> {
+    let described = json(&case.join("case.json"));
+    let file = described["before"].as_str()?;
+    let options = LoadOptions::new()
+        .with_project_directory(case)
+        .with_project_name(format!("{name}-before"))
+        .with_file(Source::path(case.join(file)));
+    let project = AsyncSandboxCompose::new(provider(test)).with_load_options(options);
+    project.start().await.unwrap();
+    Some(project)
+}
+
 async fn run(test: &DockerTest, case: &Path) -> Result<(), String> {
     let name = unique();
-    let project = project_of(test, case, &name);
+    let Some(before) = before(test, case, &name).await else {
+        return run_alone(test, case, &name).await;
+    };
+    let name_before = format!("{name}-before");
+    let there = left_of(&name_before).await;
+    let ran = run_alone(test, case, &name).await;
+    let still_there = left_of(&name_before).await;
+    before.stop().await.map_err(|error| story(&error))?;
+    ran?;
+    if still_there == there && left_of(&name_before).await.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("of what was there, {there:?}, it left {still_there:?}"))
+    }
+}
+
+async fn run_alone(test: &DockerTest, case: &Path, name: &str) -> Result<(), String> {
+    let project = project_of(test, case, name);
     match lacks(case).await {
         None => {}
         Some(Lacks::Machine(need)) => {
@@ -162,7 +192,7 @@ async fn run(test: &DockerTest, case: &Path) -> Result<(), String> {
                 .await
                 .map_or_else(|error| story(&error), |_| String::new());
             eprintln!("skipped: {} needs an engine with API {version}", case.display());
-            assert_gone(&name).await;
+            assert_gone(name).await;
             return if told.contains(&version) {
                 Ok(())
             } else {
@@ -173,8 +203,8 @@ async fn run(test: &DockerTest, case: &Path) -> Result<(), String> {
     project.start().await.map_err(|error| story(&error))?;
     let checked = check(&project, &json(&case.join("expect.json"))).await;
     project.stop().await.map_err(|error| story(&error))?;
-    let left = left_of(&name).await;
-    remove_images_of(&name).await;
+    let left = left_of(name).await;
+    remove_images_of(name).await;
     checked?;
     if left.is_empty() {
         Ok(())
@@ -215,6 +245,15 @@ async fn check(project: &AsyncSandboxCompose, expected: &Value) -> Result<(), St
     }
     for step in list("inspect") {
         let inspected = inspect(project, &text(&step, "service")).await;
+        let found = inspected.pointer(&text(&step, "at")).cloned().unwrap_or_default();
+        if found != step["is"] {
+            return Err(format!("{} is {found} and not {}", text(&step, "at"), step["is"]));
+        }
+    }
+    for step in list("network") {
+        let name = format!("{}_{}", project.project().unwrap(), text(&step, "key"));
+        let inspected = engine().inspect_network(&name, None).await.unwrap();
+        let inspected = serde_json::to_value(inspected).unwrap();
         let found = inspected.pointer(&text(&step, "at")).cloned().unwrap_or_default();
         if found != step["is"] {
             return Err(format!("{} is {found} and not {}", text(&step, "at"), step["is"]));

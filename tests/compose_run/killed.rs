@@ -2,7 +2,6 @@
 //! same run loses nothing.
 
 use std::path::Path;
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use gym_sandbox::compose::{
@@ -12,9 +11,8 @@ use gym_sandbox::compose::{
 use gym_sandbox::docker::{DockerConfig, DockerProvider};
 use gym_sandbox::provider::SweepProvider;
 use gym_sandbox::{SandboxFilter, SecondLook, SweepOptions};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
+use crate::child::{self, Player};
 use crate::common::{docker, long_tests_are_wanted};
 use crate::proxy::{Cut, Proxy};
 use crate::support::{assert_gone, left_of, unique};
@@ -111,54 +109,14 @@ fn folder(db: &str) -> tempfile::TempDir {
 }
 
 /// This program, run again to start a project and hold it.
-struct Client {
-    child: Child,
-    input: ChildStdin,
-    output: Lines<BufReader<ChildStdout>>,
-}
-
-impl Client {
-    fn start(run: &str, project: &str, folder: &Path, host: Option<&str>) -> Self {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["killed::child", "--exact", "--nocapture", "--test-threads=1"])
-            .env("GYM_SANDBOX_RUN", run)
-            .env(PROJECT, project)
-            .env(FOLDER, folder)
-            .env(HOST, host.unwrap_or_default())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
-        Self {
-            input: child.stdin.take().unwrap(),
-            output: BufReader::new(child.stdout.take().unwrap()).lines(),
-            child,
-        }
-    }
-
-    /// The rest of the next line that begins with this word.
-    async fn says(&mut self, word: &str) -> String {
-        let found = async {
-            while let Some(line) = self.output.next_line().await.unwrap() {
-                // The test harness begins a line of its own.
-                if let Some((_, rest)) = line.split_once(&format!("client-{word}")) {
-                    return rest.trim().to_owned();
-                }
-            }
-            panic!("the client ended before it said `{word}`");
-        };
-        tokio::time::timeout(LIMIT, found)
-            .await
-            .unwrap_or_else(|_| panic!("the client did not say `{word}` in {LIMIT:?}"))
-    }
-
-    async fn tell(&mut self, line: &str) {
-        self.input
-            .write_all(format!("{line}\n").as_bytes())
-            .await
-            .unwrap();
-    }
+fn start_client(run: &str, project: &str, folder: &Path, host: Option<&str>) -> Player {
+    let mut command = child::command("killed::child");
+    command
+        .env("GYM_SANDBOX_RUN", run)
+        .env(PROJECT, project)
+        .env(FOLDER, folder)
+        .env(HOST, host.unwrap_or_default());
+    Player::start(command)
 }
 
 /// What the tests run as a client; a test that does nothing by itself.
@@ -210,7 +168,7 @@ async fn d35_d17_a_client_killed_in_any_phase_of_a_start_is_swept_and_another_pr
     }
     let run = unique();
     let (live_name, live_folder) = (unique(), folder(""));
-    let mut live = Client::start(&run, &live_name, live_folder.path(), None);
+    let mut live = start_client(&run, &live_name, live_folder.path(), None);
     live.says("up").await;
     let before = all_of(&live_name).await;
     let rounds = if long_tests_are_wanted() { 4 } else { 1 };
@@ -221,7 +179,7 @@ async fn d35_d17_a_client_killed_in_any_phase_of_a_start_is_swept_and_another_pr
         if let Sign::Request(part, cut) = sign {
             proxy.cut(part, *cut);
         }
-        let mut client = Client::start(&run, &name, folder.path(), Some(&proxy.address()));
+        let mut client = start_client(&run, &name, folder.path(), Some(&proxy.address()));
         match sign {
             Sign::Request(part, _) => {
                 let deadline = Instant::now() + LIMIT;
@@ -235,7 +193,7 @@ async fn d35_d17_a_client_killed_in_any_phase_of_a_start_is_swept_and_another_pr
             }
             Sign::Line(word) => drop(client.says(word).await),
         }
-        client.child.kill().await.unwrap();
+        client.kill().await;
         // Its connections end with it.
         drop(proxy);
         let deadline = Instant::now() + LIMIT;
@@ -263,7 +221,7 @@ async fn d35_d17_a_client_killed_in_any_phase_of_a_start_is_swept_and_another_pr
     }
     assert!(swept >= PHASES.len() * 2, "the rounds left {swept} things only");
     live.tell("end").await;
-    assert!(live.child.wait().await.unwrap().success());
+    assert!(live.ended().await.success());
     assert_gone(&live_name).await;
     sweep(&test, &run, &live_name).await;
     let left = crate::common::containers_with("gym-sandbox.run", &run)

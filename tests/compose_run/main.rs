@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 #![expect(clippy::print_stderr, reason = "a skipped fixture says why")]
 
+#[path = "../common/child.rs"]
+mod child;
 #[path = "../common/mod.rs"]
 mod common;
 #[path = "../common/proxy.rs"]
@@ -18,6 +20,7 @@ mod killed;
 mod kinds;
 mod lifecycle;
 mod many;
+mod refused;
 mod rough;
 mod rows;
 mod suite;

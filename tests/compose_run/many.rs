@@ -1,12 +1,16 @@
 //! Copies of one project side by side, each on a bridge of its own, or all on one.
 
+use std::sync::Arc;
+
 use futures::future::{join_all, try_join_all};
-use gym_sandbox::ErrorKind;
-use gym_sandbox::compose::{AsyncSandboxCompose, PlanOptions, ProjectNetworks};
+use gym_sandbox::compose::{AsyncSandboxCompose, PlanOptions, ProjectNetworks, Source};
 use gym_sandbox::container::NetworkSpec;
+use gym_sandbox::docker::DockerProvider;
 use gym_sandbox::provider::ContainersProvider;
+use gym_sandbox::{ErrorKind, SandboxProvider};
 
 use crate::common::{DockerTest, docker};
+use crate::proxy::Proxy;
 use crate::support::{left_of, printed, project, story, unique};
 
 /// What of a project there can be once on an engine, and how each copy says which it is.
@@ -110,4 +114,54 @@ async fn b33_on_one_bridge_names_lead_to_the_own_project_and_long_ones_to_others
     let error = missing.start().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound, "{}", story(&error));
     assert!(story(&error).contains(&name), "{}", story(&error));
+}
+
+/// The most calls of the engine that a copy of two services may cost, up and down. 19 are needed on engines before API
+/// 1.44: six for each container (a create, a start, a removal, three looks), and seven for the project (its containers, its
+/// image, its network, which is looked for twice, and its events). On a busy machine a few more looks come to it.
+const CALLS: usize = 23;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sixteen_copies_at_once_cost_few_calls_each_and_leave_nothing() {
+    let Some(test) = docker().await else { return };
+    let Some(proxy) = Proxy::start().await else {
+        eprintln!("skipped: the engine has no local socket");
+        return;
+    };
+    let mut config = crate::common::config();
+    config.host = Some(proxy.address());
+    config
+        .default_metadata
+        .insert(crate::common::TEST_LABEL.to_owned(), test.label().to_owned());
+    let provider = Arc::new(DockerProvider::connect(config).await.unwrap());
+    let copy = || {
+        let yaml = "
+services:
+  web: {image: 'gym-sandbox/busybox:test', init: true, command: sleep 600}
+  worker: {image: 'gym-sandbox/busybox:test', init: true, command: sleep 600, depends_on: [web]}
+";
+        AsyncSandboxCompose::new(Arc::clone(&provider) as Arc<dyn SandboxProvider>)
+            .with_source(Source::text("compose.yaml", yaml))
+    };
+    // The first one pays for what all share: the lease, the shell of the image.
+    let first = copy();
+    first.start().await.unwrap();
+    let before = proxy.lines().len();
+    let copies: Vec<AsyncSandboxCompose> = (0..16).map(|_| copy()).collect();
+    try_join_all(copies.iter().map(AsyncSandboxCompose::start))
+        .await
+        .unwrap();
+    let names: Vec<String> = copies.iter().map(|copy| copy.project().unwrap()).collect();
+    stop_all(&copies).await;
+    let mut calls = proxy.lines().split_off(before);
+    // A lease is renewed whatever goes on.
+    calls.retain(|line| !line.contains("/volumes"));
+    first.stop().await.unwrap();
+    for name in &names {
+        assert_eq!(left_of(name).await, Vec::<String>::new());
+    }
+    provider.aclose().await.unwrap();
+    let each = calls.len().div_ceil(copies.len());
+    calls.sort();
+    assert!(each <= CALLS, "{each} calls a copy:\n{}", calls.join("\n"));
 }

@@ -1,9 +1,11 @@
 //! Volumes that are filled before a service sees them (contract D20), and what is refused about mounts.
 
-use gym_sandbox::compose::{ProjectName, Source, VolumeSource};
-use gym_sandbox::{ErrorKind, FileOwner};
+use gym_sandbox::compose::{AsyncSandboxCompose, PlanOptions, ProjectName, Source, VolumeSource};
+use gym_sandbox::docker::DockerProvider;
+use gym_sandbox::{ErrorKind, FileOwner, PathProblem, Resource, SandboxProvider};
 
 use crate::common::docker;
+use crate::proxy::{Cut, Proxy};
 use crate::support::{left_of, printed, project, story};
 
 #[tokio::test]
@@ -130,4 +132,70 @@ networks: {{theirs: {{external: true, name: {name}_default}}}}
     assert_eq!(left_of(&name).await.len(), before);
     owner.stop().await.unwrap();
     assert_eq!(left_of(&name).await, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d20_a_volume_that_can_not_be_filled_is_told_with_its_service_and_leaves_nothing() {
+    let Some(test) = docker().await else { return };
+    let Some(proxy) = Proxy::start().await else {
+        eprintln!("skipped: the engine has no local socket");
+        return;
+    };
+    let mut config = crate::common::config();
+    config.host = Some(proxy.address());
+    config
+        .default_metadata
+        .insert(crate::common::TEST_LABEL.to_owned(), test.label().to_owned());
+    let provider = std::sync::Arc::new(DockerProvider::connect(config).await.unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("file"), "seeded").unwrap();
+    let gone = folder.path().join("gone");
+    for (source, cut, init_image, kind) in [
+        (
+            folder.path(),
+            Some(Cut::Answer(404, "No such container: x")),
+            None,
+            None,
+        ),
+        (
+            folder.path(),
+            Some(Cut::Answer(500, "write /data: no space left on device")),
+            None,
+            Some(ErrorKind::ResourceExhausted(Resource::Disk)),
+        ),
+        (
+            gone.as_path(),
+            None,
+            None,
+            Some(ErrorKind::Path(PathProblem::NotFound)),
+        ),
+        (folder.path(), None, Some("gym-sandbox/no-such-image:here"), None),
+    ] {
+        if let Some(cut) = cut {
+            proxy.cut("PUT /", cut);
+        }
+        let yaml = "
+services: {web: {image: 'gym-sandbox/busybox:test', command: sleep 300, volumes: ['data:/data']}}
+volumes: {data: }
+";
+        let mut options = PlanOptions::default();
+        options.volume_init_image = init_image.map(str::to_owned);
+        let name = crate::support::unique();
+        let project = AsyncSandboxCompose::new(provider.clone())
+            .with_source(Source::text("compose.yaml", yaml))
+            .with_project_name(ProjectName::Given(name.clone()))
+            .with_plan_options(options)
+            .with_volume_source("data", VolumeSource::new(source));
+        let error = project.start().await.unwrap_err();
+        let told = story(&error);
+        assert!(
+            told.contains("volume `data` of service `web` could not be filled"),
+            "{told}"
+        );
+        if let Some(kind) = kind {
+            assert_eq!(error.kind(), kind, "{told}");
+        }
+        assert_eq!(left_of(&name).await, Vec::<String>::new(), "{told}");
+    }
+    provider.aclose().await.unwrap();
 }

@@ -193,6 +193,32 @@ async fn k09_only_what_runs_or_is_paused_is_connected_to() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn k08_the_beginning_of_an_id_is_nobodys() {
+    let Some(test) = docker().await else { return };
+    let owner = AsyncSandbox::new(test.provider.clone()).with_spec(busybox());
+    owner.start().await.unwrap();
+    let handle = owner.handle().unwrap();
+    let (id, name) = (container_id(&handle), handle.sandbox_id().as_str());
+    for whole in [id, name] {
+        let found = test.provider.attach(whole).await.unwrap();
+        assert_eq!(found.sandbox_id(), handle.sandbox_id());
+        assert_eq!(
+            test.provider.describe(whole).await.unwrap().sandbox_id,
+            *handle.sandbox_id()
+        );
+    }
+    for beginning in [&id[..12], &id[..63]] {
+        let error = test.provider.attach(beginning).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound, "{}", error.report());
+        assert!(error.hint().unwrap().contains("last digit"), "{error:?}");
+        assert!(test.provider.find(beginning).await.is_err());
+        assert!(!test.provider.remove(beginning).await.unwrap());
+    }
+    assert!(owner.exec("true").await.unwrap().is_success());
+    owner.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn d23_somebody_elses_container_is_taken_only_where_that_is_allowed() {
     let Some(test) = docker().await else { return };
     let raw = client().await.unwrap();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
-use gym_sandbox::{AsyncSandbox, ErrorKind, SandboxSpec};
+use gym_sandbox::{AsyncSandbox, ErrorKind, PathProblem, SandboxReason, SandboxSpec};
 
 use crate::both_paths;
 use crate::common::{BUSYBOX, DEBIAN, docker_with};
@@ -85,6 +85,42 @@ async fn a_hosts_file_that_can_not_be_read_is_left_as_it_is() {
             .await
             .unwrap();
         assert!(same.is_success(), "{same:?}");
+        sandbox.stop().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hosts_file_that_is_read_only_or_of_a_paused_sandbox_is_said_to_be_so() {
+    for config in both_paths() {
+        let Some(test) = docker_with(config).await else {
+            return;
+        };
+        let spec = SandboxSpec::new(BUSYBOX).with_provider_option("read_only", true);
+        let sandbox = AsyncSandbox::new(test.provider.clone()).with_spec(spec);
+        sandbox.start().await.unwrap();
+        let error = sandbox.set_hosts(&names(["db".to_owned()], 7)).await.unwrap_err();
+        assert_eq!(
+            error.kind(),
+            ErrorKind::Path(PathProblem::ReadOnly),
+            "{}",
+            error.report()
+        );
+        let hint = error.hint().unwrap();
+        assert!(hint.contains("extra_hosts") && hint.contains("aliases"), "{hint}");
+        sandbox.stop().await.unwrap();
+
+        let sandbox = AsyncSandbox::new(test.provider.clone()).with_spec(SandboxSpec::new(BUSYBOX));
+        sandbox.start().await.unwrap();
+        sandbox.pause().await.unwrap();
+        let error = sandbox.set_hosts(&names(["db".to_owned()], 8)).await.unwrap_err();
+        assert_eq!(
+            error.kind(),
+            ErrorKind::Sandbox(SandboxReason::Paused),
+            "{}",
+            error.report()
+        );
+        assert!(error.hint().unwrap().contains("resume"));
+        sandbox.resume().await.unwrap();
         sandbox.stop().await.unwrap();
     }
 }

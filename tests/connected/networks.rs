@@ -199,9 +199,49 @@ async fn a_network_that_is_not_there_is_named_and_nothing_is_left() {
         let spec = busybox().with_provider_option("network", json!(places));
         let error = test.provider.create(&spec).await.unwrap_err();
         assert!(error.kind().is_create_failure(), "{}", error.report());
-        assert!(error.report().to_string().contains(&none), "{}", error.report());
+        assert!(
+            error.to_string().contains(&format!("no network `{none}`")),
+            "{}",
+            error.report()
+        );
+        assert!(error.hint().unwrap().contains("make the network first"));
         test.provider.aclose().await.unwrap();
         assert_eq!(test.containers().await, Vec::<String>::new());
     }
+    networks.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_network_by_its_name_and_its_id_is_refused_before_anything_is_made() {
+    let Some(test) = docker().await else { return };
+    let name = unique();
+    let networks = Networks::new(
+        &test.provider,
+        [NetworkSpec::new(name.as_str()), NetworkSpec::new(unique())],
+    )
+    .await;
+    let (id, other) = (networks.ids[0].as_str(), networks.ids[1].as_str());
+    for twice in [
+        [id, &name],
+        [&name, id],
+        [&name, &id[..20]],
+        [id, &id[..20]],
+        [id, id],
+    ] {
+        let spec = busybox().with_provider_option("network", json!(twice));
+        let error = test.provider.create(&spec).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{}", error.report());
+        let told = error.to_string();
+        assert!(
+            told.contains("the same network") || told.contains("named twice"),
+            "{told}"
+        );
+        assert!(twice.iter().all(|word| told.contains(word)), "{told}");
+        assert_eq!(test.containers().await, Vec::<String>::new());
+    }
+    let both = within(&test, &[(&name, "here"), (other, "there")]).await;
+    let interfaces = stdout(&test.provider, &both, "ls /sys/class/net | grep -vc '^lo$'").await;
+    assert_eq!(interfaces, "2\n");
+    test.provider.close(&both).await.unwrap();
     networks.remove().await;
 }

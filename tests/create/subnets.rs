@@ -99,6 +99,37 @@ async fn b28_a_range_that_is_used_up_is_told_with_its_name_and_works_again_with_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_network_with_an_ipv6_subnet_has_a_small_ipv4_one_beside_it() {
+    let Some(test) = docker().await else { return };
+    let range = range(24);
+    let mut spec = spec();
+    spec.subnets = Subnets::Range(range);
+    spec.enable_ipv6 = Some(true);
+    let bytes = *uuid::Uuid::new_v4().as_bytes();
+    let given = format!(
+        "fd{:02x}:{:x}:{:x}::/64",
+        bytes[0],
+        bytes[1],
+        u16::from(bytes[2]) + 1
+    );
+    spec.pools = vec![IpPool {
+        subnet: Some(given.clone()),
+        ..IpPool::default()
+    }];
+    let id = test.provider.create_network(&spec).await.unwrap();
+    let inspected = client().await.unwrap().inspect_network(&id, None).await.unwrap();
+    remove(&test, &[id]).await;
+    assert_eq!(inspected.enable_ipv6, Some(true));
+    let config = inspected.ipam.unwrap().config.unwrap();
+    let subnets: Vec<String> = config.into_iter().filter_map(|config| config.subnet).collect();
+    let base = range.base().octets();
+    let is_of_range = |subnet: &String| subnet.starts_with(&format!("{}.{}.{}.", base[0], base[1], base[2]));
+    assert_eq!(subnets.len(), 2, "{subnets:?}");
+    assert!(subnets.iter().any(is_of_range), "{subnets:?}");
+    assert!(subnets.contains(&given), "{subnets:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn b28_a_subnet_that_somebody_else_took_at_this_moment_is_answered_with_another() {
     let Some(proxy) = Proxy::start().await else { return };
     let mut config = config();

@@ -1,18 +1,19 @@
 //! The clients: this program, run again with a role.
 
 use std::path::Path;
-use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
 use gym_sandbox::docker::{DockerConfig, DockerProvider, SweepWhen};
 use gym_sandbox::provider::FilesProvider;
 use gym_sandbox::{ExecOptions, SandboxHandle, SandboxProvider, UploadOptions, UploadSource};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::process::Command;
 
+use crate::child::{self, Player};
 use crate::common::busybox;
-use crate::support::LIMIT;
+
+/// The test below that is run as a client.
+const PLAYED_BY: &str = "client::child";
 
 const ROLE: &str = "GYM_SANDBOX_TEST_ROLE";
 const LEASE: &str = "GYM_SANDBOX_TEST_LEASE";
@@ -48,9 +49,7 @@ pub(crate) type Lease = (f64, f64);
 
 /// A running client. It is killed when dropped.
 pub(crate) struct Client {
-    child: Child,
-    input: ChildStdin,
-    output: Lines<BufReader<ChildStdout>>,
+    player: Player,
     /// Its `TMPDIR`, where that is not everybody's.
     _folder: Option<tempfile::TempDir>,
 }
@@ -67,24 +66,20 @@ impl Client {
         lease: Lease,
         change: impl FnOnce(&mut Command),
     ) -> Self {
-        let program = std::env::current_exe().unwrap();
         let mut command = if role == Role::Elsewhere {
             let mut command = Command::new("unshare");
             command
                 .args(["--net", "sh", "-c", "ip link set lo up && exec \"$0\" \"$@\""])
-                .arg(program);
+                .arg(std::env::current_exe().unwrap())
+                .args(child::arguments(PLAYED_BY));
             command
         } else {
-            Command::new(program)
+            child::command(PLAYED_BY)
         };
         command
-            .args(["client::child", "--exact", "--nocapture", "--test-threads=1"])
             .env(ROLE, format!("{role:?}"))
             .env(LEASE, format!("{} {}", lease.0, lease.1))
-            .env("GYM_SANDBOX_RUN", run)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .kill_on_drop(true);
+            .env("GYM_SANDBOX_RUN", run);
         let folder = (machine == Machine::Other).then(|| tempfile::tempdir().unwrap());
         if let Some(folder) = &folder {
             command
@@ -92,36 +87,19 @@ impl Client {
                 .env("XDG_RUNTIME_DIR", folder.path());
         }
         change(&mut command);
-        let mut child = command.spawn().unwrap();
         Self {
-            input: child.stdin.take().unwrap(),
-            output: BufReader::new(child.stdout.take().unwrap()).lines(),
-            child,
+            player: Player::start(command),
             _folder: folder,
         }
     }
 
     /// The rest of the next line that begins with this word.
     pub(crate) async fn says(&mut self, word: &str) -> String {
-        let found = async {
-            while let Some(line) = self.output.next_line().await.unwrap() {
-                // The test harness begins a line of its own.
-                if let Some((_, rest)) = line.split_once(&format!("client-{word} ")) {
-                    return rest.to_owned();
-                }
-            }
-            panic!("the client ended before it said `{word}`");
-        };
-        tokio::time::timeout(LIMIT, found)
-            .await
-            .unwrap_or_else(|_| panic!("the client did not say `{word}` in {LIMIT:?}"))
+        self.player.says(word).await
     }
 
     pub(crate) async fn tell(&mut self, line: &str) {
-        self.input
-            .write_all(format!("{line}\n").as_bytes())
-            .await
-            .unwrap();
+        self.player.tell(line).await;
     }
 
     /// Has a holder make a sandbox, and gives its id.
@@ -151,10 +129,7 @@ impl Client {
     /// Has a holder remove everything and end.
     pub(crate) async fn end(mut self) {
         self.tell("end").await;
-        let status = tokio::time::timeout(LIMIT, self.child.wait())
-            .await
-            .unwrap()
-            .unwrap();
+        let status = self.player.ended().await;
         assert!(status.success(), "{status}");
     }
 
@@ -165,21 +140,17 @@ impl Client {
     }
 
     pub(crate) async fn signal(&self, signal: &str) {
-        let pid = self.child.id().expect("it runs").to_string();
+        let pid = self.player.pid().to_string();
         let sent = Command::new("kill").args(["-s", signal, &pid]).status().await;
         assert!(sent.unwrap().success());
     }
 
     pub(crate) async fn kill(&mut self) {
-        self.child.kill().await.unwrap();
+        self.player.kill().await;
     }
 
     pub(crate) async fn exit_code(&mut self) -> Option<i32> {
-        tokio::time::timeout(LIMIT, self.child.wait())
-            .await
-            .unwrap()
-            .unwrap()
-            .code()
+        self.player.ended().await.code()
     }
 }
 

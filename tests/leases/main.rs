@@ -13,6 +13,8 @@
     reason = "`test` and `text` stand beside each other everywhere"
 )]
 
+#[path = "../common/child.rs"]
+mod child;
 #[path = "../common/mod.rs"]
 mod common;
 #[path = "../common/proxy.rs"]

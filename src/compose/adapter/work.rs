@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 
+use crate::compose::diagnostic::Diagnostic;
 use crate::compose::model::Project;
 use crate::compose::plan::{GenericPlan, Plan, PlanOptions};
 use crate::compose::run::{
@@ -57,8 +58,20 @@ impl Prepared {
                 let kind = match plan {
                     Ok(_) => generic.kind,
                     Err(diagnostics) => {
-                        all.0.extend(diagnostics.0);
-                        ErrorKind::Unsupported
+                        let said = |other: &Diagnostic| {
+                            let is_same =
+                                |one: &Diagnostic| one.path == other.path && one.message == other.message;
+                            all.0.iter().any(is_same)
+                        };
+                        let more: Vec<_> = diagnostics.0.into_iter().filter(|more| !said(more)).collect();
+                        // What is wrong on any provider has been said with its kind.
+                        let kind = if more.is_empty() {
+                            generic.kind
+                        } else {
+                            ErrorKind::Unsupported
+                        };
+                        all.0.extend(more);
+                        kind
                     }
                 };
                 Err(refused(kind, all))

@@ -7,6 +7,7 @@
 use super::network::aliases;
 use super::{Planner, ProjectNetworks};
 use crate::compose::model::Network;
+use crate::provider::is_alias;
 use crate::spec::container::EndpointSpec;
 
 impl Planner<'_> {
@@ -33,13 +34,15 @@ impl Planner<'_> {
         for alias in &mut endpoint.aliases {
             *alias = self.scoped(alias);
         }
+        endpoint.aliases.retain(|alias| is_alias(alias));
         for (name, service) in &self.project.services {
             let Some(settings) = service.networks.get(key) else {
                 continue;
             };
             for alias in aliases(self, name, service, settings.as_ref()) {
-                let link = format!("{}:{alias}", self.scoped(&alias));
-                if !endpoint.links.contains(&link) {
+                let scoped = self.scoped(&alias);
+                let link = format!("{scoped}:{alias}");
+                if is_alias(&scoped) && !endpoint.links.contains(&link) {
                     endpoint.links.push(link);
                 }
             }

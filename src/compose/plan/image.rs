@@ -51,8 +51,11 @@ pub(super) fn steps(planner: &Planner<'_>, order: &[String], notes: &mut Notes) 
     for name in order {
         let service = &planner.project.services[name];
         let image = planner.image_of(name, service);
-        let platform = text(&service.platform);
         let source = source(planner, name, service, notes);
+        let platform = text(&service.platform).or_else(|| match &source {
+            ImageSource::Build(_) => service.build.as_ref()?.platforms.first().cloned(),
+            ImageSource::Pull(_) => None,
+        });
         if seen.insert((image.clone(), platform.clone())) {
             steps.push(ImageStep {
                 image,

@@ -37,7 +37,7 @@ pub use steps::{
     NetworkStep, Plan, PullWhen, ServiceStep, VolumeStep,
 };
 
-pub(crate) use generic::{Check, GenericPlan, HELPER_ROOT, SEED_TARGET, StorageStep};
+pub(crate) use generic::{Check, GenericPlan, HELPER_ROOT, SEED_TARGET, StorageStep, VolumeFolder};
 pub(crate) use labels::{ONE_OFF, PRE_STOP, PROJECT, SERVICE};
 pub(crate) use order::dependency_order;
 pub(crate) use service::USUAL_GRACE;

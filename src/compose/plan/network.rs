@@ -5,6 +5,8 @@ use std::net::IpAddr;
 use super::service::Subject;
 use super::{ContainerNames, HostPorts, Notes, Planner, service_path, text};
 use crate::compose::model::{Hosts, Port, Service, ServiceNetwork};
+use crate::compose::path::YamlPath;
+use crate::provider::{ALIAS, is_alias, shown_name};
 use crate::spec::Ports;
 use crate::spec::container::{ContainerSpec, EndpointSpec, NetworkAttachment, Protocol, PublishedPort};
 
@@ -43,7 +45,7 @@ fn attachment(planner: &Planner<'_>, subject: &Subject<'_>, notes: &mut Notes) -
         return NetworkAttachment::Container(other.to_owned());
     }
     match mode {
-        "" => NetworkAttachment::Networks(endpoints(planner, subject)),
+        "" => NetworkAttachment::Networks(endpoints(planner, subject, notes)),
         "none" => NetworkAttachment::None,
         "host" => NetworkAttachment::Host,
         "bridge" | "default" => NetworkAttachment::Default,
@@ -59,8 +61,12 @@ fn attachment(planner: &Planner<'_>, subject: &Subject<'_>, notes: &mut Notes) -
     }
 }
 
-fn endpoints(planner: &Planner<'_>, subject: &Subject<'_>) -> Vec<EndpointSpec> {
+fn endpoints(planner: &Planner<'_>, subject: &Subject<'_>, notes: &mut Notes) -> Vec<EndpointSpec> {
     let service = subject.service;
+    if !is_alias(subject.name) {
+        let message = format!("is no name by which others could find it: {ALIAS}");
+        notes.warning(YamlPath::of_keys(["services", subject.name]), message);
+    }
     let mut endpoints: Vec<EndpointSpec> = Vec::new();
     for key in service.networks_by_priority() {
         let Some(network) = planner.project.networks.get(key) else {
@@ -75,6 +81,18 @@ fn endpoints(planner: &Planner<'_>, subject: &Subject<'_>) -> Vec<EndpointSpec> 
             planner.scope_names(key, &mut endpoint);
         }
         if let Some(settings) = settings {
+            for (path, message) in bad_aliases(subject.name, key, settings) {
+                notes.error(path, message, Some(ALIAS));
+            }
+            let has_ipv6 = network.external || network.enable_ipv6 == Some(true);
+            if !has_ipv6 && !settings.ipv6_address.is_empty() {
+                let path = service_path(subject.name, "networks")
+                    .key(key)
+                    .key("ipv6_address");
+                let hint =
+                    "give the network `enable_ipv6: true` and an IPv6 subnet, or leave the address out";
+                notes.error(path, format!("network `{key}` has no IPv6"), Some(hint));
+            }
             endpoint.ipv4_address = text(&settings.ipv4_address);
             endpoint.ipv6_address = text(&settings.ipv6_address);
             endpoint.link_local_ips.clone_from(&settings.link_local_ips);
@@ -94,21 +112,38 @@ fn endpoints(planner: &Planner<'_>, subject: &Subject<'_>) -> Vec<EndpointSpec> 
     endpoints
 }
 
-/// The service's name and its own aliases; the container's name goes before them, see [`name_in_networks`].
+/// Aliases that nobody could look up, and what is to be said of them.
+pub(super) fn bad_aliases(
+    service: &str,
+    network: &str,
+    settings: &ServiceNetwork,
+) -> impl Iterator<Item = (YamlPath, String)> {
+    let path = service_path(service, "networks").key(network).key("aliases");
+    let aliases = settings.aliases.iter().enumerate();
+    aliases
+        .filter(|(_, alias)| !is_alias(alias))
+        .map(move |(index, alias)| {
+            let message = format!("`{}` is no alias", shown_name(alias));
+            (path.index(index), message)
+        })
+}
+
+/// The service's name and its own aliases; the container's name goes before them, see [`name_in_networks`]. Names of
+/// services and containers may be such that nobody can look them up: those are none.
 pub(super) fn aliases(
     planner: &Planner<'_>,
     name: &str,
     service: &Service,
     settings: Option<&ServiceNetwork>,
 ) -> Vec<String> {
-    let mut aliases = vec![name.to_owned()];
     let own = settings
         .map(|settings| settings.aliases.as_slice())
         .unwrap_or_default();
     let container =
         text(&service.container_name).filter(|_| planner.options.container_names == ContainerNames::Alias);
-    for alias in own.iter().chain(&container) {
-        if !aliases.contains(alias) {
+    let mut aliases: Vec<String> = Vec::new();
+    for alias in std::iter::once(&name.to_owned()).chain(own).chain(&container) {
+        if is_alias(alias) && !aliases.contains(alias) {
             aliases.push(alias.clone());
         }
     }
@@ -117,7 +152,9 @@ pub(super) fn aliases(
 
 /// Adds the container's name to its aliases, as docker compose does.
 pub(super) fn name_in_networks(spec: &mut ContainerSpec, name: &str) {
-    if let NetworkAttachment::Networks(endpoints) = &mut spec.network {
+    if let NetworkAttachment::Networks(endpoints) = &mut spec.network
+        && is_alias(name)
+    {
         for endpoint in endpoints {
             endpoint.aliases.retain(|alias| alias != name);
             endpoint.aliases.insert(0, name.to_owned());

@@ -214,6 +214,8 @@ pub(super) fn helpers(planner: &Planner<'_>, plan: &mut Plan, notes: &mut Notes)
             .or_else(|| numeric_owner(&service.user).filter(|_| source.is_some()));
         plan.helpers.push(HelperStep {
             volume: volume.spec.name.clone(),
+            key: bind.unwrap_or_else(|| volume.key.clone()),
+            service: (*first).to_owned(),
             spec,
             source: source.and_then(|source| source.path.clone()),
             folders: folders.into_iter().collect(),

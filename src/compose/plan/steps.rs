@@ -147,6 +147,10 @@ pub struct VolumeStep {
 pub struct HelperStep {
     /// The volume.
     pub volume: String,
+    /// Its key in the project, or the source of the bind mount that it stands for.
+    pub key: String,
+    /// The first service that mounts it.
+    pub service: String,
     /// The container; the volume is mounted at [`HelperStep::TARGET`].
     pub spec: ContainerSpec,
     /// The folder or file of this machine whose content goes in.

@@ -93,12 +93,21 @@ pub(super) fn last_part(text: &str) -> &str {
 
 /// Puts the name of a service before what went wrong, and keeps the cause.
 pub(super) fn in_service(service: &str, error: Error) -> Error {
-    let mut named = Error::new(
-        error.kind(),
-        Operation::ComposeUp,
-        format!("service `{service}` could not be started"),
-    )
-    .with_retryable(error.is_retryable());
+    because(format!("service `{service}` could not be started"), error)
+}
+
+/// The same with volumes, each with the service that wants it.
+pub(super) fn in_volumes<'a>(volumes: impl IntoIterator<Item = (&'a str, &'a str)>, error: Error) -> Error {
+    let volumes = volumes.into_iter();
+    let named: Vec<String> = volumes
+        .map(|(volume, service)| format!("volume `{volume}` of service `{service}`"))
+        .collect();
+    because(format!("{} could not be filled", named.join(", ")), error)
+}
+
+fn because(message: String, error: Error) -> Error {
+    let mut named =
+        Error::new(error.kind(), Operation::ComposeUp, message).with_retryable(error.is_retryable());
     if let Some(hint) = error.hint() {
         named = named.with_hint(hint.to_owned());
     }

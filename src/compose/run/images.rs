@@ -8,7 +8,7 @@ use crate::provider::{Capability, ImageProvider};
 use crate::spec::{BaseImages, BuildCache, BuildSpec, BuildUlimit, PullOptions, PullPolicy};
 
 use super::crew::Crew;
-use super::failure::in_service;
+use super::failure::{in_service, in_volumes};
 use super::progress::ComposeEvent;
 
 impl Crew {
@@ -34,15 +34,15 @@ impl Crew {
                 )),
             };
         };
-        let helpers = self.plan.helpers.iter().map(|helper| &helper.spec.image);
         let of_services: Vec<&String> = self.plan.images.iter().map(|step| &step.image).collect();
+        let helpers = self.plan.helpers.iter();
         let of_helpers = helpers
-            .filter(|image| !of_services.contains(image))
-            .map(|image| async move {
-                images
-                    .pull_image(image, &PullOptions::default())
-                    .await
-                    .map(|_| ())
+            .filter(|helper| !of_services.contains(&&helper.spec.image))
+            .map(|helper| async move {
+                let had = images
+                    .pull_image(&helper.spec.image, &PullOptions::default())
+                    .await;
+                had.map_err(|error| in_volumes([(helper.key.as_str(), helper.service.as_str())], error))
             });
         let steps = self.plan.images.iter().map(|step| async move {
             self.have_image(images, step)

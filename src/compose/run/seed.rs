@@ -10,6 +10,7 @@ use crate::provider::Capability;
 use crate::spec::{Ports, UploadOptions, UploadSource};
 
 use super::crew::Crew;
+use super::failure::in_volumes;
 
 impl Crew {
     pub(super) async fn seed_volumes(&self) -> Result<()> {
@@ -19,6 +20,11 @@ impl Crew {
     }
 
     async fn seed(&self, helper: &HelperStep) -> Result<()> {
+        let filled = self.fill_by(helper).await;
+        filled.map_err(|error| in_volumes([(helper.key.as_str(), helper.service.as_str())], error))
+    }
+
+    async fn fill_by(&self, helper: &HelperStep) -> Result<()> {
         let containers = self.containers(Operation::ComposeUp)?;
         let id = containers.create_container(&helper.spec).await?;
         self.made.add_container(&id, None);

@@ -36,8 +36,10 @@ impl Crew {
                 "wait if another start of this name is at work; else take it down first, or take another project name",
             ));
         }
-        let networks = self.plan.networks.iter().filter(|network| network.external);
-        try_join_all(networks.map(|network| self.find_network(network))).await?;
+        let (external, own): (Vec<_>, Vec<_>) =
+            self.plan.networks.iter().partition(|network| network.external);
+        try_join_all(own.iter().map(|network| containers.check_network(&network.spec))).await?;
+        try_join_all(external.iter().map(|network| self.find_network(network))).await?;
         let volumes = self.plan.volumes.iter().filter(|volume| volume.external);
         try_join_all(volumes.map(|volume| self.find_volume(volume))).await?;
         Ok(())
@@ -159,20 +161,18 @@ impl Crew {
         let name = &volume.spec.name;
         // One that is there already holds somebody's data: it is used, and stays.
         if containers.find_volume(name).await?.is_some() {
-            return containers.create_volume(&volume.spec).await;
+            return containers.create_volume(&volume.spec).await.map(drop);
         }
         self.made.add_volume(name);
         let mut spec = volume.spec.clone();
         spec.labels.insert(START.to_owned(), self.start.clone());
-        containers.create_volume(&spec).await?;
-        match containers.find_volume(name).await? {
-            Some(made) if made.labels.get(START) == Some(&self.start) => Ok(()),
-            _ => {
-                // It is theirs to remove.
-                self.made.forget_volume(name);
-                Err(self.rival("volume", name))
-            }
+        let made = containers.create_volume(&spec).await?;
+        if made.labels.get(START) == Some(&self.start) {
+            return Ok(());
         }
+        // It is theirs to remove.
+        self.made.forget_volume(name);
+        Err(self.rival("volume", name))
     }
 }
 

@@ -6,10 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bollard::models::{ContainerInspectResponse, MountType};
 
-use crate::error::{Error, ErrorKind, Operation, PathProblem, Result, SandboxReason};
+use crate::error::{Error, ErrorKind, Operation, PathProblem, Result};
 use crate::spec::FileOwner;
 
-use super::super::status::Looked;
 use super::super::{DockerProvider, DockerRaw};
 use super::account::{needs_files, owner_of};
 use super::path::{RemotePath, split};
@@ -157,16 +156,7 @@ impl DockerProvider {
         if let Some(facts) = self.known_facts().get(&raw.container_id) {
             return Ok(Arc::clone(facts));
         }
-        let looked = self.look(&raw.container_id).await.map_err(|failure| {
-            failure.into_error(
-                operation,
-                "the engine did not describe the sandbox",
-                ErrorKind::Internal,
-            )
-        })?;
-        let Looked::There(inspected) = looked else {
-            return Err(removed(operation));
-        };
+        let inspected = self.look_at(&raw.container_id, operation).await?;
         let user = inspected
             .config
             .as_ref()
@@ -236,14 +226,6 @@ impl DockerProvider {
             .unwrap_or_default();
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
-}
-
-pub(super) fn removed(operation: Operation) -> Error {
-    Error::new(
-        ErrorKind::Sandbox(SandboxReason::Removed),
-        operation,
-        "the sandbox does not exist any more",
-    )
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::spec::{FileKind, FileOwner};
 
 use super::super::failure::EngineFailure;
-use super::super::status::Looked;
+use super::super::status::{Looked, removed};
 use super::super::{DockerProvider, DockerRaw};
 use super::discard::{Discard, Leftover};
 use super::entry::{Entry, Kind, TRAILER, header_bytes, padding};
@@ -277,7 +277,7 @@ impl DockerProvider {
                     && state.paused != Some(true)
                     && state.restarting != Some(true))
             }
-            Ok(Looked::Gone) => Err(super::facts::removed(OPERATION)),
+            Ok(Looked::Gone) => Err(removed(OPERATION)),
             Err(failure) => Err(failure_error(OPERATION, "/", failure)),
         }
     }

@@ -8,8 +8,8 @@ use crate::error::{Error, ErrorKind, Operation, PathProblem, Result};
 use crate::spec::FileKind;
 
 use super::super::failure::{EngineFailure, QUICK, call};
+use super::super::status::removed;
 use super::super::{DockerProvider, DockerRaw};
-use super::facts::removed;
 use super::path_error;
 
 /// Bits of Go's `os.FileMode`, which the engine sends.

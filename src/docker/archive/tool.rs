@@ -16,8 +16,9 @@ use crate::error::{Error, ErrorKind, Operation, PathProblem, Result, SandboxReas
 
 use super::super::failure::{EngineFailure, QUICK, call};
 use super::super::starting::starting;
+use super::super::status::removed;
 use super::super::{DockerProvider, DockerRaw};
-use super::facts::{ContainerFacts, removed};
+use super::facts::ContainerFacts;
 use super::path_error;
 use super::stat::problem_in;
 

@@ -21,6 +21,7 @@ use crate::spec::container::{
 };
 
 use super::connect::ApiVersion;
+pub(super) use connect::{networks_of, no_such_network};
 pub(super) use mounts::is_volume_name;
 pub(super) use needs::Needs;
 use networks::Endpoints;

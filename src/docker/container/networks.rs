@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use bollard::models::{EndpointIpamConfig, EndpointSettings, NetworkingConfig, PortBinding, PortMap};
 
 use crate::error::Result;
+use crate::provider::{ALIAS, is_alias, shown_name};
 use crate::spec::container::{ContainerSpec, EndpointSpec, NetworkAttachment, PublishedPort};
 
 use super::super::connect::ApiVersion;
@@ -157,6 +158,14 @@ fn join(network: &EndpointSpec, needs: &mut Needs) -> Result<NetworkJoin> {
             "`{}` is not the name of a network",
             name.escape_debug()
         )));
+    }
+    if let Some(alias) = network.aliases.iter().find(|alias| !is_alias(alias)) {
+        return Err(invalid(format!(
+            "the alias `{}` in the network `{}` is no alias",
+            shown_name(alias),
+            name.escape_debug()
+        ))
+        .with_hint(ALIAS));
     }
     let address = |text: &Option<String>, good: fn(&str) -> bool| match text {
         Some(text) if !good(text) => Err(invalid(format!(

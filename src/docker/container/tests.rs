@@ -270,6 +270,45 @@ fn several_networks_go_with_the_create_or_after_it() {
 }
 
 #[test]
+fn an_alias_that_nobody_could_look_up_is_refused_by_name() {
+    let with = |alias: &str| {
+        let alias = alias.to_owned();
+        creation(NEW, move |s| {
+            let mut front = EndpointSpec::new("front");
+            front.aliases = vec!["web".into(), alias];
+            s.network = NetworkAttachment::Networks(vec![front]);
+        })
+    };
+    for alias in ["db", "my_db", "DB-1", "a-", "a.b_c.d", "1", &"x".repeat(63)] {
+        assert!(with(alias).is_ok(), "{alias}");
+    }
+    for alias in [
+        "",
+        "a b",
+        "a\nb",
+        "é",
+        "-a",
+        ".a",
+        "a.",
+        "a..b",
+        "a/b",
+        "a:b",
+        "*",
+        &"x".repeat(64),
+        &"x.".repeat(150),
+    ] {
+        let error = with(alias).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{alias:?}");
+        let text = error.to_string();
+        assert!(
+            text.contains("alias") && text.contains("`front`") && text.len() < 250,
+            "{text}"
+        );
+        assert!(error.hint().unwrap().contains("63"));
+    }
+}
+
+#[test]
 fn the_rest_of_the_host_configuration() {
     let made = host(|s| {
         s.cap_add = strings(&["net_admin", "CAP_NET_ADMIN"]);

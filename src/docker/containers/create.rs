@@ -8,7 +8,7 @@ use crate::spec::SandboxId;
 use crate::spec::container::ContainerSpec;
 
 use super::super::DockerProvider;
-use super::super::container::{self, Creation};
+use super::super::container::{self, Creation, networks_of, no_such_network};
 use super::super::create::CreateGuard;
 use super::super::failure::EngineFailure;
 use super::super::image::{ImageReference, image_error, problem_of};
@@ -33,6 +33,11 @@ impl DockerProvider {
             engine,
             &self.config().lease,
         ));
+        self.check_named_once(&networks_of(&body, &joins)).await?;
+        let networks: Vec<String> = networks_of(&body, &joins)
+            .into_iter()
+            .map(str::to_owned)
+            .collect();
         let keeper = self.keeper().await?;
         let mut guard = CreateGuard::new(self, id);
         // Before anything is made: whoever sees the container sees a living owner, too.
@@ -46,7 +51,10 @@ impl DockerProvider {
         drop(slot);
         let created = match answer {
             Ok(created) => created,
-            Err(failure) => return Err(refusal(&image, name, failure)),
+            Err(failure) => {
+                let missing = no_such_network(networks.iter().map(String::as_str), &failure);
+                return Err(missing.unwrap_or_else(|| refusal(&image, name, failure)));
+            }
         };
         for warning in &created.warnings {
             tracing::warn!(container = name, %warning, "the engine warns about a create");

@@ -1,23 +1,12 @@
 //! A handle of a container that is not a sandbox of its own, running or not: for its commands, files and endpoints.
 
-use bollard::query_parameters::ContainerArchiveInfoOptionsBuilder;
-
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::provider::SandboxHandle;
 use crate::spec::{Ports, SandboxId};
 
 use super::super::agent::Resident;
-use super::super::failure::{QUICK, call};
 use super::super::status::Looked;
 use super::super::{DockerProvider, DockerRaw, PROVIDER};
-
-/// Shells that are looked for, the better ones first (contract X9).
-const SHELLS: [(&str, &str); 4] = [
-    ("/bin/bash", "bash"),
-    ("/usr/bin/bash", "bash"),
-    ("/bin/sh", "sh"),
-    ("/usr/bin/sh", "sh"),
-];
 
 impl DockerProvider {
     pub(super) async fn handle_of(&self, container: &str, ports: &Ports) -> Result<SandboxHandle> {
@@ -41,7 +30,7 @@ impl DockerProvider {
         let agent = Resident::found(self.config().exec.exec_path, &inspected);
         let shell = match &self.config().exec.exec_shell {
             Some(shell) => Some(shell.clone()),
-            None => self.shell_file(&container_id).await?,
+            None => self.shell_of(&container_id, &inspected).await?,
         };
         Ok(SandboxHandle::new(id, PROVIDER)
             .with_ports(ports.clone())
@@ -52,21 +41,5 @@ impl DockerProvider {
                 admitted: None,
                 _taken: None,
             }))
-    }
-
-    /// Which shell is there, by its file: a service is not kept waiting for a command, and may not run yet.
-    async fn shell_file(&self, container: &str) -> Result<Option<String>> {
-        let client = &self.engine().await?.client;
-        for (path, shell) in SHELLS {
-            let options = ContainerArchiveInfoOptionsBuilder::new().path(path).build();
-            let found = call(QUICK, client.get_container_archive_info(container, Some(options))).await;
-            match found {
-                Ok(_) => return Ok(Some(shell.to_owned())),
-                Err(failure) if failure.is_status(404) => {}
-                // Whatever keeps it from being seen, most images have one.
-                Err(_) => return Ok(Some("sh".to_owned())),
-            }
-        }
-        Ok(None)
     }
 }

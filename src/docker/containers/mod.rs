@@ -7,7 +7,9 @@ mod handle;
 mod labels;
 mod lifecycle;
 mod look;
+mod network_check;
 mod networks;
+mod shells;
 mod volumes;
 
 use std::collections::{BTreeMap, HashMap};
@@ -22,6 +24,8 @@ use crate::spec::container::{ContainerDetail, ContainerSpec, NetworkSpec, Shared
 
 use super::DockerProvider;
 use super::lanes::Lane;
+
+pub(super) use shells::KnownShells;
 
 #[async_trait]
 impl ContainersProvider for DockerProvider {
@@ -73,6 +77,10 @@ impl ContainersProvider for DockerProvider {
         self.make_network(spec).await
     }
 
+    async fn check_network(&self, spec: &NetworkSpec) -> Result<()> {
+        network_check::check(spec, self.engine().await?)
+    }
+
     async fn find_networks(&self, name: &str) -> Result<Vec<SharedObject>> {
         self.networks_named(name).await
     }
@@ -85,7 +93,7 @@ impl ContainersProvider for DockerProvider {
         self.remove_network_if_present(id).await
     }
 
-    async fn create_volume(&self, spec: &VolumeSpec) -> Result<()> {
+    async fn create_volume(&self, spec: &VolumeSpec) -> Result<SharedObject> {
         self.make_volume(spec).await
     }
 

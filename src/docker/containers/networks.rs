@@ -21,6 +21,7 @@ use super::super::owner::Keep;
 use super::super::subnets::{self, Choice};
 use super::label_filter;
 use super::labels::{Kind, forget, keep_of, note_name, stamped};
+use super::network_check::check;
 
 /// From this API on an engine refuses a second network of a name.
 const ONE_OF_A_NAME: ApiVersion = ApiVersion::new(1, 44);
@@ -259,14 +260,7 @@ fn object_of(network: Network) -> Option<SharedObject> {
 }
 
 fn request(spec: &NetworkSpec, engine: &Engine) -> Result<NetworkCreateRequest> {
-    if spec.name.is_empty() {
-        return Err(Error::invalid(Operation::Create, "a network needs a name"));
-    }
-    if spec.enable_ipv4.is_some() {
-        engine
-            .api_version
-            .require(ApiVersion::new(1, 48), Operation::Create, "`enable_ipv4`")?;
-    }
+    check(spec, engine)?;
     let text = |value: &Option<String>| value.clone();
     let pools = spec.pools.iter().map(|pool| IpamConfig {
         subnet: text(&pool.subnet),

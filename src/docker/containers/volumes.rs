@@ -21,7 +21,7 @@ use super::labels::{Kind, keep_of, stamped};
 impl DockerProvider {
     /// Makes a volume. The call is seen through to its end in a task of its own, and what it made is removed when nobody
     /// waits for it any more; closing the provider waits for that.
-    pub(super) async fn make_volume(&self, spec: &VolumeSpec) -> Result<()> {
+    pub(super) async fn make_volume(&self, spec: &VolumeSpec) -> Result<SharedObject> {
         let engine = self.engine().await?;
         let options = &spec.driver_options;
         let mut labels = stamped(
@@ -69,7 +69,7 @@ impl DockerProvider {
             None => Err(EngineFailure::cut_off()),
         };
         making.task = None;
-        made.map(|_| ()).map_err(|failure| {
+        made.map(object_of).map_err(|failure| {
             failure.into_error(
                 Operation::Create,
                 format!("volume `{}` could not be made", spec.name),

@@ -79,7 +79,7 @@ pub(in crate::docker) fn detail_of(inspected: ImageInspect) -> ImageDetail {
 
 /// Says whether an image for one platform is one for another. What is not named fits anything, and an architecture may
 /// be named alone.
-fn fits(wanted: &str, have: &str) -> bool {
+pub(super) fn fits(wanted: &str, have: &str) -> bool {
     let (wanted, have) = (Platform::parse(wanted), Platform::parse(have));
     let same = |one: &Option<String>, other: &Option<String>| match (one, other) {
         (Some(one), Some(other)) => one == other,

@@ -11,7 +11,7 @@ use bollard::Docker;
 use bollard::models::{Ipam, IpamConfig, Network, NetworkCreateRequest, NetworkCreateResponse};
 use bollard::query_parameters::ListNetworksOptions;
 
-use crate::spec::container::{NetworkSpec, SubnetRange, Subnets};
+use crate::spec::container::{IpPool, NetworkSpec, SubnetRange, Subnets};
 
 use super::connect::Engine;
 use super::failure::{EngineFailure, QUICK, REMOVE, call};
@@ -20,6 +20,9 @@ pub(super) use block::Block;
 
 /// How often another subnet is tried when somebody else has just taken it.
 const TRIES: u32 = 16;
+
+/// The same where the network has another subnet that may be taken.
+const TRIES_BESIDE: u32 = 3;
 
 /// The subnets that a network may have.
 #[derive(Debug, Clone, Copy)]
@@ -38,7 +41,7 @@ impl Choice {
                 .as_deref()
                 .is_none_or(|driver| driver.is_empty() || driver == usual)
         };
-        let is_plain = spec.pools.is_empty()
+        let is_plain = spec.pools.iter().all(is_ipv6)
             && spec.ipam_options.is_empty()
             && spec.enable_ipv4 != Some(false)
             && has_driver(&spec.driver, "bridge")
@@ -68,6 +71,11 @@ impl Choice {
     }
 }
 
+/// Whether a pool is one of IPv6 addresses: a network can have one of each.
+pub(super) fn is_ipv6(pool: &IpPool) -> bool {
+    pool.subnet.as_deref().is_some_and(|subnet| subnet.contains(':'))
+}
+
 /// Where to look next. Copies that start together look at different places, and processes begin anywhere.
 fn next() -> u64 {
     static NEXT: OnceLock<AtomicU64> = OnceLock::new();
@@ -91,15 +99,22 @@ pub(super) async fn create(
     } else {
         Vec::new()
     };
-    for round in 0..TRIES {
+    let given = body.ipam.take();
+    let others = given.iter().flat_map(|ipam| ipam.config.iter().flatten());
+    let others: Vec<IpamConfig> = others.cloned().collect();
+    // It may be another subnet than the chosen one that is taken.
+    let tries = if others.is_empty() { TRIES } else { TRIES_BESIDE };
+    for round in 0..tries {
         let Some(subnet) = choice.take(&taken) else {
             break;
         };
+        let mut config = vec![IpamConfig {
+            subnet: Some(choose::text(subnet)),
+            ..IpamConfig::default()
+        }];
+        config.extend(others.iter().cloned());
         body.ipam = Some(Ipam {
-            config: Some(vec![IpamConfig {
-                subnet: Some(choose::text(subnet)),
-                ..IpamConfig::default()
-            }]),
+            config: Some(config),
             ..Ipam::default()
         });
         match call(REMOVE, client.create_network(body.clone())).await {
@@ -114,7 +129,7 @@ pub(super) async fn create(
     if !choice.falls_back {
         return Err(choice.exhausted());
     }
-    body.ipam = None;
+    body.ipam = given;
     call(REMOVE, client.create_network(body)).await
 }
 

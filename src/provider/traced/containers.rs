@@ -126,6 +126,10 @@ impl ContainersProvider for Traced {
         traced!(self, "network.create", spec.name, Create, create_network(spec))
     }
 
+    async fn check_network(&self, spec: &NetworkSpec) -> Result<()> {
+        traced!(self, "network.check", spec.name, Create, check_network(spec))
+    }
+
     async fn find_networks(&self, name: &str) -> Result<Vec<SharedObject>> {
         traced!(self, "network.find", name, List, find_networks(name))
     }
@@ -138,7 +142,7 @@ impl ContainersProvider for Traced {
         traced!(self, "network.remove", id, Close, remove_network(id))
     }
 
-    async fn create_volume(&self, spec: &VolumeSpec) -> Result<()> {
+    async fn create_volume(&self, spec: &VolumeSpec) -> Result<SharedObject> {
         traced!(self, "volume.create", spec.name, Create, create_volume(spec))
     }
 

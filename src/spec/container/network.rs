@@ -133,9 +133,9 @@ pub struct NetworkSpec {
     pub ipam_driver: Option<String>,
     /// Options of that driver.
     pub ipam_options: BTreeMap<String, String>,
-    /// Its subnets. Empty: [`subnets`](Self::subnets) says where it has one from.
+    /// Its subnets. Without one of IPv4 addresses [`subnets`](Self::subnets) says where it has that from.
     pub pools: Vec<IpPool>,
-    /// Where its subnet comes from when [`pools`](Self::pools) is empty. Networks of other drivers than `bridge`, with an
+    /// Where its IPv4 subnet comes from when [`pools`](Self::pools) has none. Networks of other drivers than `bridge`, with an
     /// IPAM driver of their own or without IPv4 have theirs from their driver.
     #[serde(skip_serializing_if = "Subnets::is_planned")]
     pub subnets: Subnets,

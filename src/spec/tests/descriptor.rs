@@ -32,8 +32,34 @@ fn k05_k08_an_id_is_a_descriptor_and_what_is_none_is_refused() {
         json!({"sandbox_id": "box", "ports": [0]}),
         json!({"sandbox_id": "box", "ports": "80"}),
         json!({"sandbox_id": "box", "workdir": 1}),
+        json!({"sandbox_id": "box", "version": null}),
     ] {
         let error = SandboxDescriptor::from_value(value.clone()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{value}");
     }
+}
+
+#[test]
+fn k08_a_descriptor_of_an_unknown_version_is_refused_with_a_text() {
+    let first = SandboxDescriptor::from_value(json!({"sandbox_id": "box", "version": 1})).unwrap();
+    assert_eq!(first.to_value(), json!({"sandbox_id": "box"}));
+    for version in [
+        json!(2),
+        json!(0),
+        json!("1"),
+        json!(1.5),
+        json!("x".repeat(1_000_000)),
+    ] {
+        let error =
+            SandboxDescriptor::from_value(json!({"sandbox_id": "box", "version": version})).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        let text = error.to_string();
+        assert!(
+            text.contains("version") && text.contains("only version 1 is known"),
+            "{text}"
+        );
+        assert!(text.len() < 300, "{} bytes", text.len());
+    }
+    let direct = serde_json::from_str::<SandboxDescriptor>(r#"{"sandbox_id": "box", "version": 2}"#);
+    assert!(direct.unwrap_err().to_string().contains("its version is 2"));
 }

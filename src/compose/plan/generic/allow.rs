@@ -8,6 +8,7 @@ use crate::compose::model::{
     Deploy, Encode, Ipam, Network, Resource, Resources, Service, ServiceNetwork, Style, Volume,
 };
 use crate::compose::path::YamlPath;
+use crate::provider::is_alias;
 
 /// What the loader has read already is among them: files of variables and labels, profiles, short forms.
 const SERVICE: [&str; 27] = [
@@ -106,10 +107,10 @@ fn volume(name: &str, volume: &Volume, refusals: &mut Refusals) {
 }
 
 pub(super) fn service(planner: &Planner<'_>, name: &str, service: &Service, refusals: &mut Refusals) {
-    if !is_plain_name(name) {
+    if !is_plain_name(name) || !is_alias(name) {
         refusals.invalid(
             YamlPath::of_keys(["services", name]),
-            "a service's name begins with a letter or digit, and has no more than those, `_`, `.` and `-`",
+            "a service's name begins with a letter or digit, has no more than those, `_`, `.` and `-`: at most 63 between two dots",
         );
     }
     for (key, value) in object(&service.encode(Style::Yaml)) {
@@ -202,8 +203,8 @@ fn object(value: &Json) -> impl Iterator<Item = (&String, &Json)> {
     value.as_object().into_iter().flatten()
 }
 
-/// What is both the name of a host and of a folder.
-pub(super) fn is_plain_name(name: &str) -> bool {
+/// What is the name of a folder.
+fn is_plain_name(name: &str) -> bool {
     name.bytes()
         .next()
         .is_some_and(|first| first.is_ascii_alphanumeric())

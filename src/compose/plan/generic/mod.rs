@@ -98,6 +98,10 @@ pub(crate) struct StorageStep {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct VolumeFolder {
     pub(crate) name: String,
+    /// The volume's key in the project, or the source of the bind mount that it stands for.
+    pub(crate) key: String,
+    /// The first service that mounts it.
+    pub(crate) service: String,
     /// Files of this machine that it is filled with.
     pub(crate) source: Option<PathBuf>,
     pub(crate) owner: Option<FileOwner>,
@@ -107,6 +111,7 @@ pub(crate) struct VolumeFolder {
 #[derive(Clone, Debug)]
 pub(crate) struct SeedStep {
     pub(crate) service: String,
+    pub(crate) volume: String,
     /// A sandbox of the service's image, with the volume at [`SEED_TARGET`].
     pub(crate) spec: SandboxSpec,
     pub(crate) folder: String,
@@ -167,6 +172,19 @@ fn native(planner: &Planner<'_>, order: &[String]) -> Vec<ServiceStep> {
     steps
 }
 
+/// Hooks as the service's program: in a container they would have its user and its directory by themselves.
+fn hooks(steps: &[HookStep], user: Option<&str>, directory: Option<&str>) -> Vec<HookStep> {
+    let own = |given: &Option<String>, of_service: Option<&str>| {
+        given.clone().or_else(|| of_service.map(str::to_owned))
+    };
+    let steps = steps.iter().map(|step| HookStep {
+        user: own(&step.user, user),
+        working_dir: own(&step.working_dir, directory),
+        ..step.clone()
+    });
+    steps.collect()
+}
+
 /// What is planned of one service.
 struct Subject<'a> {
     planner: &'a Planner<'a>,
@@ -184,7 +202,10 @@ impl Subject<'_> {
         let requirements = self.requirements(refusals);
         let spec = self.spec(timeout, requirements.as_ref(), refusals);
         let sandbox_options = self.sandbox_options(refusals);
+        let hooks = |steps: &[HookStep]| hooks(steps, user.as_deref(), spec.workdir());
         GenericService {
+            post_start: hooks(&self.step.post_start),
+            pre_stop: hooks(&self.step.pre_stop),
             name: self.name.to_owned(),
             resolved: urls::resolved(self, &sandbox_options.resolve, refusals),
             spec,
@@ -196,8 +217,6 @@ impl Subject<'_> {
             knows_names: sandbox_options.knows_names,
             relay,
             requirements,
-            post_start: self.step.post_start.clone(),
-            pre_stop: self.step.pre_stop.clone(),
             is_one_shot: self.step.is_one_shot,
             is_default: self.step.is_default,
         }

@@ -2,10 +2,11 @@
 //! shared.
 
 use super::process::lacks;
-use super::{GenericService, Refusals, RelayStep, Subject, allow};
+use super::{GenericService, Refusals, RelayStep, Subject};
 use crate::compose::path::YamlPath;
+use crate::compose::plan::network::bad_aliases;
 use crate::compose::plan::{ContainerNames, HostPorts, text};
-use crate::provider::{Capability, SandboxProvider};
+use crate::provider::{Capability, SandboxProvider, is_alias};
 
 /// The provider must let sandboxes reach each other, also for a single service (contract 4.3).
 pub(super) fn provider(provider: &dyn SandboxProvider, refusals: &mut Refusals) {
@@ -41,11 +42,13 @@ pub(super) fn names(subject: &Subject<'_>, refusals: &mut Refusals) -> Vec<Strin
         let message = "a sandbox gets its name from the provider";
         refusals.unsupported(subject.path("container_name"), message, None);
     }
-    for alias in aliases.iter().chain(&container) {
-        if !allow::is_plain_name(alias) {
-            let path = subject.path("networks").key("default").key("aliases");
-            refusals.invalid(path, format!("`{}` is no name of a host", alias.escape_debug()));
-        }
+    for (path, message) in settings
+        .into_iter()
+        .flat_map(|settings| bad_aliases(subject.name, "default", settings))
+    {
+        refusals.invalid(path, message);
+    }
+    for alias in aliases.iter().chain(&container).filter(|alias| is_alias(alias)) {
         if !names.contains(alias) {
             names.push(alias.clone());
         }

@@ -94,6 +94,7 @@ pub(super) fn plan(
             {
                 seeds.push(SeedStep {
                     service: planned.name.clone(),
+                    volume: volume.key.clone(),
                     spec: without_ports(without.clone()).with_added_provider_options(options),
                     folder: mount.target.clone(),
                 });
@@ -213,6 +214,8 @@ impl Mounts<'_> {
         };
         Some(Folder::Own(VolumeFolder {
             name: Planner::seed_key(&mount.source),
+            key: mount.source.clone(),
+            service: self.service.to_owned(),
             source: source.path.clone(),
             owner: source.owner,
         }))
@@ -245,6 +248,8 @@ impl Mounts<'_> {
         let source = options.volume_sources.get(&mount.source);
         Some(Folder::Own(VolumeFolder {
             name: mount.source.clone(),
+            key: mount.source.clone(),
+            service: self.service.to_owned(),
             source: source.and_then(|source| source.path.clone()),
             owner: source.and_then(|source| source.owner),
         }))

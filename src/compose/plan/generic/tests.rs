@@ -251,7 +251,8 @@ const WRONG: &[(&str, &str)] = &[
         "x-sandbox.resolve_environment",
     ),
     ("networks: {default: {aliases: [b]}}", "aliases"),
-    ("networks: {default: {aliases: ['a b']}}", "aliases"),
+    ("networks: {default: {aliases: ['a b']}}", "aliases.0"),
+    ("networks: {default: {aliases: [-a]}}", "`-a` is no alias"),
     (
         "depends_on: {b: {condition: service_healthy}}",
         "depends_on.b.condition",

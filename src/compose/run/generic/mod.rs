@@ -15,12 +15,12 @@ mod start;
 mod stop;
 mod storage;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::task::JoinHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::compose::plan::GenericPlan;
 use crate::error::{Error, ErrorKind, Operation, Result};
@@ -54,13 +54,13 @@ pub(crate) struct GenericCrew {
 struct Made {
     /// By the places of their services, which is the order in which they are made.
     services: BTreeMap<usize, Arc<AsyncSandbox>>,
-    /// Those of them whose hooks before the stop have begun: no other stop runs them again.
-    hooked: BTreeSet<usize>,
     /// The programs and relays of services: they end when these are aborted.
     tasks: Vec<JoinHandle<()>>,
+    /// The programs of services, until their hooks before a stop are run.
+    programs: BTreeMap<usize, AbortHandle>,
     /// The sandbox with all of the storage, while the project's folder may be there.
     helper: Option<Arc<AsyncSandbox>>,
-    /// Sandboxes that copy; one that could not be removed is left here.
+    /// Sandboxes that copy, and helpers that were killed; one that could not be removed is left here.
     seeds: Vec<Arc<AsyncSandbox>>,
 }
 

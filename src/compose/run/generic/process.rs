@@ -168,13 +168,15 @@ impl GenericStart<'_> {
         let options = crew.program(service, &folder, addresses);
         let ends = Arc::clone(&self.ends);
         let program = Arc::clone(&sandbox);
-        crew.keep(tokio::spawn(async move {
+        let task = tokio::spawn(async move {
             let ended = match run(&program, options).await {
                 Ok(result) => Ended::of(&result),
                 Err(error) => Ended::Lost(error.to_string()),
             };
             ends.note(service, ended);
-        }));
+        });
+        crew.made().programs.insert(service, task.abort_handle());
+        crew.keep(task);
         let started = format!("{folder}/started");
         tokio::select! {
             seen = wait_for_file(&sandbox, &started) => seen.map_err(|error| in_service(name, error)),

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Error, Operation, Result};
-use crate::sandbox::AsyncSandbox;
 
 use super::super::hook::{Hooks, time_before_stop};
 use super::super::progress::ServiceProgress;
-use super::super::teardown::{DownOptions, Failures, VolumeFate, tell};
-use super::{GenericCrew, Made};
+use super::super::teardown::{DownOptions, Failures, tell};
+use super::GenericCrew;
 
 /// What could not be removed in the background is tried again so often, with growing pauses: about a minute.
 const TRIES: u32 = 8;
@@ -27,8 +26,14 @@ impl GenericCrew {
                 what,
             ));
         }
+        let hooks = self.run_hooks(options).await;
+        self.remove(options, hooks).await
+    }
+
+    /// The same without the hooks, of which those that failed are given.
+    async fn remove(&self, options: &DownOptions, hooks: Vec<Error>) -> Result<()> {
         let mut failures = Failures {
-            hooks: self.run_hooks(options).await,
+            hooks,
             ..Failures::default()
         };
         self.end_tasks().await;
@@ -50,45 +55,27 @@ impl GenericCrew {
         }
         let seeds = self.made().seeds.clone();
         for seed in seeds.into_iter().rev() {
-            match seed.stop().await {
-                Ok(()) => self.made().seeds.retain(|other| !Arc::ptr_eq(other, &seed)),
-                Err(error) => failures.left.push(error),
-            }
+            failures.left.extend(self.end_seed(&seed).await.err());
         }
         let helper = self.made().helper.clone();
         if let Some(helper) = helper {
-            match self.end_helper(&helper, options).await {
-                Ok(()) => self.made().helper = None,
-                Err(error) => failures.left.push(error),
-            }
+            failures
+                .left
+                .extend(self.end_storage(helper, options.volumes).await.err());
         }
         failures.into_result()
     }
 
-    /// The helper is wanted for another try as long as the folder is there.
-    async fn end_helper(&self, helper: &AsyncSandbox, options: &DownOptions) -> Result<()> {
-        if options.volumes == VolumeFate::Remove {
-            self.remove_folder(helper).await?;
-        }
-        helper.stop().await
-    }
-
-    /// Runs the hooks before the stop, of each service once.
+    /// Runs the hooks of programs that run, once. What never began, or has ended, is not stopped.
     async fn run_hooks(&self, options: &DownOptions) -> Vec<Error> {
-        let services: Vec<_> = {
-            let mut made = self.made();
-            let Made { services, hooked, .. } = &mut *made;
-            services
-                .iter()
-                .filter(|&(&service, _)| !self.plan.services[service].pre_stop.is_empty())
-                .filter(|&(&service, _)| hooked.insert(service))
-                .map(|(&service, sandbox)| (service, Arc::clone(sandbox)))
-                .collect()
-        };
+        let programs = std::mem::take(&mut self.made().programs);
         let mut failed = Vec::new();
-        for (service, sandbox) in services.into_iter().rev() {
+        for (service, program) in programs.into_iter().rev() {
             let step = &self.plan.services[service];
-            if let Some(handle) = sandbox.handle() {
+            if step.pre_stop.is_empty() || program.is_finished() {
+                continue;
+            }
+            if let Some(handle) = self.sandbox(service).ok().and_then(|sandbox| sandbox.handle()) {
                 let hooks = Hooks {
                     provider: &*self.provider,
                     handle: &handle,
@@ -122,13 +109,12 @@ impl GenericCrew {
     }
 }
 
-/// Removes everything in the background: for a start that was dropped, or a project that was never stopped.
+/// Removes everything in the background: for a start that was dropped, or a project that was never stopped. As in the
+/// native way no hooks are run.
 pub(crate) async fn remove_generic_in_background(crew: Arc<GenericCrew>) {
-    // Nobody waits for it who could be told of a hook.
-    crew.made().hooked.extend(0..crew.plan.services.len());
     let mut pause = PAUSE;
     for _ in 0..TRIES {
-        match crew.take_down(&DownOptions::default()).await {
+        match crew.remove(&DownOptions::default(), Vec::new()).await {
             Ok(()) => return,
             Err(error) => tracing::debug!(%error, "removing is tried again"),
         }

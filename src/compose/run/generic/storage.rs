@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::compose::plan::{HELPER_ROOT, SEED_TARGET, StorageStep};
+use crate::compose::plan::{HELPER_ROOT, SEED_TARGET, StorageStep, VolumeFolder};
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::provider::Capability;
 use crate::sandbox::AsyncSandbox;
 use crate::spec::{SandboxSpec, UploadOptions, UploadSource};
 
-use super::super::failure::in_service;
+use super::super::failure::in_volumes;
+use super::super::teardown::VolumeFate;
 use super::{GenericCrew, checked, run_short, script};
 
 /// How long a copy may take (contract 4.7).
@@ -40,9 +41,29 @@ impl GenericCrew {
         let Some(step) = &self.plan.storage else {
             return Ok(());
         };
+        let all = || {
+            let volumes = step.volumes.iter();
+            volumes.map(|volume| (volume.key.as_str(), volume.service.as_str()))
+        };
         let helper = self.new_sandbox(step.helper.clone());
         self.made().helper = Some(Arc::clone(&helper));
-        helper.start().await?;
+        let made = async {
+            helper.start().await?;
+            self.make_folders(&helper, step).await
+        };
+        made.await.map_err(|error| in_volumes(all(), error))?;
+        for volume in &step.volumes {
+            let filled = self.fill(&helper, volume).await;
+            filled.map_err(|error| in_volumes([(volume.key.as_str(), volume.service.as_str())], error))?;
+        }
+        for seed in &step.seeds {
+            let copied = self.copy(seed.spec.clone(), &seed.folder).await;
+            copied.map_err(|error| in_volumes([(seed.volume.as_str(), seed.service.as_str())], error))?;
+        }
+        Ok(())
+    }
+
+    async fn make_folders(&self, helper: &AsyncSandbox, step: &StorageStep) -> Result<()> {
         let folder = self.project_folder();
         let mut arguments = vec![folder.as_str(), self.start.as_str()];
         arguments.extend(step.volumes.iter().map(|volume| volume.name.as_str()));
@@ -58,17 +79,39 @@ impl GenericCrew {
         checked(
             "the project's folder of the shared storage could not be made",
             made,
-        )?;
-        self.fill(&helper, step).await?;
-        for seed in &step.seeds {
-            let copied = self.copy(seed.spec.clone(), &seed.folder).await;
-            copied.map_err(|error| in_service(&seed.service, error))?;
+        )
+        .map(drop)
+    }
+
+    /// Removes the project's folder, and then the helper. One that was killed has its work done by another one.
+    pub(super) async fn end_storage(&self, helper: Arc<AsyncSandbox>, fate: VolumeFate) -> Result<()> {
+        // It is wanted for another try as long as the folder is there.
+        let mut helper = helper;
+        if fate == VolumeFate::Remove
+            && let Err(error) = self.remove_folder(&helper).await
+        {
+            let (ErrorKind::Sandbox(_), Some(step)) = (error.kind(), &self.plan.storage) else {
+                return Err(error);
+            };
+            tracing::debug!(%error, "the folder is removed by another sandbox");
+            let other = self.new_sandbox(step.helper.clone());
+            other.start().await?;
+            let killed = std::mem::replace(&mut helper, other);
+            {
+                let mut made = self.made();
+                made.helper = Some(Arc::clone(&helper));
+                made.seeds.push(Arc::clone(&killed));
+            }
+            self.remove_folder(&helper).await?;
+            self.end_seed(&killed).await?;
         }
+        helper.stop().await?;
+        self.made().helper = None;
         Ok(())
     }
 
     /// Removes the project's folder, as root.
-    pub(super) async fn remove_folder(&self, helper: &AsyncSandbox) -> Result<()> {
+    async fn remove_folder(&self, helper: &AsyncSandbox) -> Result<()> {
         // One that never started has made nothing.
         if helper.handle().is_none() {
             return Ok(());
@@ -79,37 +122,35 @@ impl GenericCrew {
     }
 
     /// Where the helper has the project's folder.
-    pub(super) fn project_folder(&self) -> String {
+    fn project_folder(&self) -> String {
         format!("{HELPER_ROOT}/{}", self.plan.project)
     }
 
-    /// Puts files of this machine into volumes (contract D20).
-    async fn fill(&self, helper: &AsyncSandbox, step: &StorageStep) -> Result<()> {
-        for volume in &step.volumes {
-            let target = format!("{}/{}", self.project_folder(), volume.name);
-            if let Some(owner) = volume.owner {
-                let owner = format!("{}:{}", owner.uid, owner.gid);
-                let options = script(r#"chown "$1" "$2""#, &[&owner, &target]);
-                run_short(helper, "a volume could not be given to its owner", options).await?;
-            }
-            let Some(source) = &volume.source else { continue };
-            let (files, handle) = self.provider.as_files().zip(helper.handle()).ok_or_else(|| {
-                Error::unsupported(
-                    Operation::ComposeUp,
-                    self.provider.name(),
-                    Capability::Files.as_str(),
-                )
-            })?;
-            let options = UploadOptions {
-                owner: volume.owner,
-                ..UploadOptions::default()
-            };
-            let target = super::super::seed::target_in(source, &target).await;
-            files
-                .upload(&handle, UploadSource::Path(source), &target, &options)
-                .await?;
+    /// Gives a volume to its owner, and puts files of this machine into it (contract D20).
+    async fn fill(&self, helper: &AsyncSandbox, volume: &VolumeFolder) -> Result<()> {
+        let target = format!("{}/{}", self.project_folder(), volume.name);
+        if let Some(owner) = volume.owner {
+            let owner = format!("{}:{}", owner.uid, owner.gid);
+            let options = script(r#"chown "$1" "$2""#, &[&owner, &target]);
+            run_short(helper, "it could not be given to its owner", options).await?;
         }
-        Ok(())
+        let Some(source) = &volume.source else {
+            return Ok(());
+        };
+        let (files, handle) = self.provider.as_files().zip(helper.handle()).ok_or_else(|| {
+            Error::unsupported(
+                Operation::ComposeUp,
+                self.provider.name(),
+                Capability::Files.as_str(),
+            )
+        })?;
+        let options = UploadOptions {
+            owner: volume.owner,
+            ..UploadOptions::default()
+        };
+        let target = super::super::seed::target_in(source, &target).await;
+        let uploaded = files.upload(&handle, UploadSource::Path(source), &target, &options);
+        uploaded.await.map(drop)
     }
 
     /// Copies a folder of an image into a volume that is empty.
@@ -127,11 +168,17 @@ impl GenericCrew {
             ));
         }
         checked("the image's files could not be copied into a volume", result)?;
-        match seed.stop().await {
-            Ok(()) => self.made().seeds.retain(|other| !Arc::ptr_eq(other, &seed)),
-            // It has done its work; the stop of the project tries again.
-            Err(error) => tracing::warn!(%error, "a sandbox that filled a volume could not be removed yet"),
+        // It has done its work; the stop of the project tries again.
+        if let Err(error) = self.end_seed(&seed).await {
+            tracing::warn!(%error, "a sandbox that filled a volume could not be removed yet");
         }
+        Ok(())
+    }
+
+    /// Removes a sandbox that copied; one that can't be removed stays noted.
+    pub(super) async fn end_seed(&self, seed: &Arc<AsyncSandbox>) -> Result<()> {
+        seed.stop().await?;
+        self.made().seeds.retain(|other| !Arc::ptr_eq(other, seed));
         Ok(())
     }
 }

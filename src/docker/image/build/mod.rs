@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use bollard::auth::DockerCredentials;
 use bollard::models::BuildInfo;
-use bollard::query_parameters::BuildImageOptionsBuilder;
+use bollard::query_parameters::{BuildImageOptionsBuilder, RemoveImageOptions};
 use futures::StreamExt;
 
 use crate::error::{Error, ErrorKind, ImageProblem, Operation, Result};
@@ -24,10 +24,10 @@ use crate::spec::{BaseImages, BuildCache, BuildSpec, ImageDetail};
 
 use super::super::DockerProvider;
 use super::super::archive::PackError;
-use super::super::failure::{EngineFailure, QUICK, call};
+use super::super::failure::{EngineFailure, QUICK, REMOVE, call};
 use super::super::lanes::Lane;
 use super::auth::for_client;
-use super::describe::detail_of;
+use super::describe::{detail_of, fits};
 use super::docker_config::server_of;
 use super::{ImageReference, image_error, problem_of};
 use context::Prepared;
@@ -86,7 +86,39 @@ impl DockerProvider {
                     ErrorKind::Image(ImageProblem::Other),
                 )
             })?;
-        Ok(detail_of(inspected))
+        let detail = detail_of(inspected);
+        match &spec.platform {
+            // An engine takes a base image that it has for whatever platform it is.
+            Some(wanted) if !fits(wanted, &detail.platform) => {
+                self.discard(spec, &built).await;
+                Err(Error::new(
+                    ErrorKind::Image(ImageProblem::Platform),
+                    Operation::Build,
+                    format!(
+                        "{} was to be for `{wanted}`, and the engine has built it for `{}`, as its base image is",
+                        name_of(spec),
+                        detail.platform
+                    ),
+                )
+                .with_hint("pull the base image for that platform before, or leave the platform out"))
+            }
+            _ => Ok(detail),
+        }
+    }
+
+    /// Takes the names from an image that is not what was asked for; what nothing else uses of it goes with the last.
+    async fn discard(&self, spec: &BuildSpec, built: &str) {
+        let Ok(engine) = self.engine().await else { return };
+        let by_id = spec.tags.is_empty().then_some(built);
+        for name in spec.tags.iter().map(String::as_str).chain(by_id) {
+            let removed = call(
+                REMOVE,
+                engine.client.remove_image(name, None::<RemoveImageOptions>, None),
+            );
+            if let Err(failure) = removed.await {
+                tracing::debug!(name, %failure, "an image for another platform is left");
+            }
+        }
     }
 
     async fn build_to_end(

@@ -83,6 +83,11 @@ impl ContainersProvider for Scripted {
         Ok(spec.name.clone())
     }
 
+    async fn check_network(&self, spec: &NetworkSpec) -> Result<()> {
+        self.container_call(Operation::Create, "check network", &spec.name)
+            .await
+    }
+
     async fn find_networks(&self, name: &str) -> Result<Vec<SharedObject>> {
         self.container_call(Operation::List, "find networks", name)
             .await?;
@@ -98,9 +103,12 @@ impl ContainersProvider for Scripted {
         self.container_call(Operation::Close, "remove network", id).await
     }
 
-    async fn create_volume(&self, spec: &VolumeSpec) -> Result<()> {
+    async fn create_volume(&self, spec: &VolumeSpec) -> Result<SharedObject> {
         self.container_call(Operation::Create, "create volume", &spec.name)
-            .await
+            .await?;
+        let mut made = SharedObject::new(spec.name.clone(), spec.name.clone());
+        made.labels.clone_from(&spec.labels);
+        Ok(made)
     }
 
     async fn find_volume(&self, name: &str) -> Result<Option<SharedObject>> {

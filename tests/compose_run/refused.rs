@@ -1,0 +1,89 @@
+//! What an engine cannot give is told by name, before anything is made or with nothing left.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use gym_sandbox::compose::{AsyncSandboxCompose, ProjectName, Source};
+use gym_sandbox::docker::DockerProvider;
+use gym_sandbox::{ErrorKind, ImageProblem, SandboxProvider};
+
+use crate::common::{config, docker};
+use crate::proxy::Proxy;
+use crate::support::{engine, left_of, story, unique};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ipv6_that_the_engine_has_no_subnet_for_is_refused_before_anything_is_made() {
+    let Some(test) = docker().await else { return };
+    let Some(proxy) = Proxy::start().await else {
+        eprintln!("skipped: the engine has no local socket");
+        return;
+    };
+    let version = engine().version().await.unwrap().api_version.unwrap();
+    let has_subnets = version.split_once('.').unwrap().1.parse::<u32>().unwrap() >= 46;
+    let pools = test.provider.diagnose().await.unwrap().address_pools_basis;
+    let mut config = config();
+    config.host = Some(proxy.address());
+    let provider = Arc::new(DockerProvider::connect(config).await.unwrap());
+    for (network, kind) in [
+        ("{enable_ipv6: true}", ErrorKind::Unsupported),
+        (
+            "{ipam: {config: [{subnet: 'fd3a:77c4:7::/64'}]}}",
+            ErrorKind::InvalidArgument,
+        ),
+        (
+            "{ipam: {config: [{subnet: '10.9.8.0/99'}]}}",
+            ErrorKind::InvalidArgument,
+        ),
+    ] {
+        if kind == ErrorKind::Unsupported && (has_subnets || !pools.contains("reports no pools")) {
+            eprintln!("skipped: the engine may have IPv6 subnets to give");
+            continue;
+        }
+        let name = unique();
+        let yaml = format!(
+            "
+services: {{a: {{image: 'gym-sandbox/busybox:test', command: sleep 300, networks: [six], volumes: ['data:/data']}}}}
+networks: {{six: {network}}}
+volumes: {{data: }}
+"
+        );
+        let project = AsyncSandboxCompose::new(Arc::clone(&provider) as Arc<dyn SandboxProvider>)
+            .with_source(Source::text("compose.yaml", yaml))
+            .with_project_name(ProjectName::Given(name.clone()));
+        let error = project.start().await.unwrap_err();
+        let told = story(&error);
+        assert_eq!(error.kind(), kind, "{network}: {told}");
+        assert!(told.contains(&format!("`{name}_six`")), "{network}: {told}");
+        assert_eq!(left_of(&name).await, Vec::<String>::new());
+    }
+    assert_eq!(proxy.requests("/create"), 0);
+    provider.aclose().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_build_for_a_platform_that_the_base_image_is_not_for_fails_with_it() {
+    let Some(test) = docker().await else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write(
+        "Dockerfile",
+        "FROM gym-sandbox/busybox:test\nRUN uname -m >/built-on\n",
+    );
+    let other = if std::env::consts::ARCH == "aarch64" {
+        "linux/amd64"
+    } else {
+        "linux/arm64"
+    };
+    let yaml =
+        format!("services: {{web: {{build: {{context: ., platforms: [{other}]}}, command: sleep 300}}}}");
+    let project = crate::support::project(&test, &yaml).with_project_directory(Path::new(folder.path()));
+    let error = project.start().await.unwrap_err();
+    let told = story(&error);
+    assert_eq!(error.kind(), ErrorKind::Image(ImageProblem::Platform), "{told}");
+    assert!(told.contains("`web`") && told.contains(other), "{told}");
+    let name = project.project().unwrap();
+    assert_eq!(left_of(&name).await, Vec::<String>::new());
+    // The image is not there either, to be taken for the right one the next time.
+    let image = format!("{name}-web");
+    assert!(engine().inspect_image(&image).await.is_err());
+}
