@@ -167,7 +167,7 @@ impl DockerProvider {
             let started_at = engine.engine_now();
             match link.exec(request).await {
                 Ok(opened) => {
-                    let running = Running::new(link, opened, self.reaper());
+                    let running = Running::new(self, &raw.container_id, link, opened);
                     return Started::Sent(Box::new(Sent {
                         running,
                         agent: Arc::clone(&raw.agent),
