@@ -169,7 +169,20 @@ engine_may_have_crun() {
     [[ $1 != *--add-runtime* ]] || return 1
     ! grep -qs '"runtimes"' /etc/docker/daemon.json || return 1
     have crun || try_packages "a second runtime, which some tests choose" crun || return 1
-    have crun
+    crun_works && return 0
+    say "crun does not work on this machine, going on without"
+    return 1
+}
+
+# crun refuses machines with both versions of cgroups where the second has controllers (seen with 1.8.1). An engine that
+# has a runtime which can't be used is none for the tests, so it is tried with an empty root, and only that text counts.
+crun_works() {
+    local bundle said
+    bundle=$(mktemp -d) || return 1
+    mkdir "$bundle/rootfs"
+    said=$(cd "$bundle" && crun spec && timeout 10 crun run "gym-sandbox-trial-$$" 2>&1 </dev/null) || true
+    rm -rf "$bundle"
+    [[ $said != *cgroup* ]]
 }
 
 # forget_pid FILE NAME: removes a pid file that an engine which was killed has left. dockerd takes any process that
