@@ -61,3 +61,14 @@ install_packages() {
     retry 3 5 apt install -y --no-install-recommends "$@" \
         || die "$why: apt-get install fails, is there a network?" "needed: $*"
 }
+
+# try_packages WHY PACKAGE..: installs what can be done without, and says so where it can't be had.
+try_packages() {
+    local why=$1
+    shift
+    is_debian && is_root || return 1
+    say "$why: installing $*"
+    apt_update && apt install -y --no-install-recommends "$@" && return 0
+    say "$why: $* can't be had, going on without"
+    return 1
+}

@@ -179,6 +179,28 @@ engine_start_unit() {
     engine_wait "" || die "docker.service runs but does not answer" "${ENGINE_REASONS[@]}" "$(journalctl -u docker.service -n 20 --no-pager 2>&1)"
 }
 
+# engine_may_have_crun ARGUMENTS: installs crun where it can be had. A second runtime is what the tests of choosing one
+# need; they are skipped without it. An engine whose runtimes are configured does not start with another as an argument.
+engine_may_have_crun() {
+    [[ $1 != *--add-runtime* ]] || return 1
+    ! grep -qs '"runtimes"' /etc/docker/daemon.json || return 1
+    have crun || try_packages "a second runtime, which some tests choose" crun || return 1
+    crun_works && return 0
+    say "crun does not work on this machine, going on without"
+    return 1
+}
+
+# crun refuses machines with both versions of cgroups where the second has controllers (seen with 1.8.1). An engine that
+# has a runtime which can't be used is none for the tests, so it is tried with an empty root, and only that text counts.
+crun_works() {
+    local bundle said
+    bundle=$(mktemp -d) || return 1
+    mkdir "$bundle/rootfs"
+    said=$(cd "$bundle" && crun spec && timeout 10 crun run "gym-sandbox-trial-$$" 2>&1 </dev/null) || true
+    rm -rf "$bundle"
+    [[ $said != *cgroup* ]]
+}
+
 # forget_pid FILE NAME: removes a pid file that an engine which was killed has left. dockerd takes any process that
 # has its pid by now for the old engine, and does not start.
 forget_pid() {
@@ -206,6 +228,7 @@ engine_start_daemon() {
     forget_pid "$pid_file" dockerd
     forget_pid "$exec_root/containerd/containerd.pid" containerd
     read -r -a more <<<"${GYM_SANDBOX_ENGINE_ARGS:-}"
+    if engine_may_have_crun "${more[*]}"; then arguments+=(--add-runtime "crun=$(command -v crun)"); fi
     say "starting dockerd, its log is $log"
     # In a session of its own, so that a Ctrl-C here does not end it, and without our lock, which it would hold for ever.
     setsid dockerd "${arguments[@]}" "${more[@]}" >"$log" 2>&1 </dev/null 9>&- &

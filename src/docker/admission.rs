@@ -287,6 +287,8 @@ impl DockerProvider {
         let limit = request.body.host_config.as_ref().and_then(|host| host.memory);
         let bytes = limit
             .and_then(|limit| u64::try_from(limit).ok())
+            // 0 is no limit.
+            .filter(|&limit| limit > 0)
             .unwrap_or(config.unlimited_counts_mib << 20);
         let asked = Asked {
             sandbox: sandbox.clone(),

@@ -12,7 +12,7 @@ use crate::provider::SandboxHandle;
 use crate::spec::{PullPolicy, SandboxSpec};
 
 use super::able::{unable, warned};
-use super::agent::{Plan, Tended};
+use super::agent::{Failed, Plan, Tended};
 use super::container::{networks_of, no_such_network};
 use super::failure::EngineFailure;
 use super::image::{Wanted, image_error, problem_of};
@@ -101,16 +101,17 @@ impl DockerProvider {
             let failed = match self.create_and_start(guard, request, plan).await {
                 Ok(container_id) => match plan.prove(self, &container_id).await {
                     Ok(()) => return Ok(container_id),
-                    Err(error) => error,
+                    Err(failed) => failed,
                 },
-                Err(error) => error,
+                Err(failed) => failed,
             };
             check_not_ending()?;
             plan.fall_back(self, failed)?;
             self.remove_container(guard.id.as_str()).await?;
             guard.made = Made::Nothing;
         }
-        self.create_and_start(guard, request, plan).await
+        let created = self.create_and_start(guard, request, plan).await;
+        created.map_err(Failed::into_error)
     }
 
     /// Pulls where needed, creates and starts. Holds a slot of the create lane, but not while it pulls.
@@ -119,7 +120,7 @@ impl DockerProvider {
         guard: &mut CreateGuard,
         request: &CreateRequest,
         plan: &Plan,
-    ) -> Result<String> {
+    ) -> Result<String, Failed> {
         let wanted = |fresh| Wanted {
             image: request.image.clone(),
             platform: request.options.platform.clone(),
@@ -138,19 +139,23 @@ impl DockerProvider {
             slot = self.lanes().create_slot().await?;
             answer = self.create_call(guard, request, plan).await?;
         }
-        let container = answer.map_err(|failure| create_error(request, failure))?;
+        let container = answer.map_err(|failure| {
+            let is_the_agents = plan.is_named_in(&failure);
+            Failed::new(create_error(request, failure), is_the_agents)
+        })?;
         for warning in &container.warnings {
             tracing::warn!(sandbox_id = %guard.id, %warning, "the engine warns about a create");
         }
         if let Some(error) = warned(self.config().create.on_warning, &container.warnings) {
-            return Err(error);
+            return Err(error.into());
         }
         for join in &request.joins {
             self.join_network(&container.id, join).await?;
         }
         self.look_at_shared(request).await?;
-        plan.provide(self, &container.id, request).await?;
-        self.start_container(&container.id, request).await?;
+        let provided = plan.provide(self, &container.id, request).await;
+        provided.map_err(|error| Failed::new(error, true))?;
+        self.start_container(&container.id, request, plan).await?;
         slot.made();
         Ok(container.id)
     }
@@ -202,43 +207,50 @@ impl DockerProvider {
         Ok(answer)
     }
 
-    async fn start_container(&self, container_id: &str, request: &CreateRequest) -> Result<()> {
+    async fn start_container(
+        &self,
+        container_id: &str,
+        request: &CreateRequest,
+        plan: &Plan,
+    ) -> Result<(), Failed> {
         let client = &self.engine().await?.client;
         let started = super::failure::call(
             CREATE_CALL,
             client.start_container(container_id, None::<StartContainerOptions>),
         );
         started.await.map_err(|failure| {
-            if let Some(error) = not_there(request, &failure) {
-                return error;
-            }
-            let missing = failure.text().is_some_and(|text| {
-                text.contains("no such file or directory") || text.contains("executable file not found")
-            });
-            let program = request
-                .body
-                .entrypoint
-                .as_deref()
-                .and_then(<[String]>::first)
-                .cloned()
-                .unwrap_or_default();
-            let error = failure.into_error(
-                Operation::Create,
-                format!(
-                    "a container of image `{}` could not be started with `{program}`",
-                    request.image
-                ),
-                ErrorKind::CreateFailed,
-            );
-            if missing {
-                error.with_hint(format!(
-                    "the image may have no `{program}`; name a program that it has as the entrypoint"
-                ))
-            } else {
-                error
-            }
+            let is_the_agents = plan.is_named_in(&failure);
+            Failed::new(start_error(request, failure), is_the_agents)
         })
     }
+}
+
+fn start_error(request: &CreateRequest, failure: EngineFailure) -> Error {
+    if let Some(error) = not_there(request, &failure) {
+        return error;
+    }
+    let text = failure.text().unwrap_or_default().to_owned();
+    let program = request
+        .body
+        .entrypoint
+        .as_deref()
+        .and_then(<[String]>::first)
+        .cloned()
+        .unwrap_or_default();
+    let error = failure.into_error(
+        Operation::Create,
+        format!(
+            "a container of image `{}` could not be started with `{program}`",
+            request.image
+        ),
+        ErrorKind::CreateFailed,
+    );
+    if text.contains("no such file or directory") || text.contains("executable file not found") {
+        return error.with_hint(format!(
+            "the image may have no `{program}`; name a program that it has as the entrypoint"
+        ));
+    }
+    error
 }
 
 fn is_missing_image(answer: &Result<ContainerCreateResponse, EngineFailure>) -> bool {

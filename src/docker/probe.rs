@@ -16,6 +16,9 @@ use super::image::ImageReference;
 use super::status::Looked;
 use super::{DockerProvider, DockerRaw};
 
+/// A limit of fewer processes may be what a main process has ended of: an init, a shell and what it runs are three.
+const FEW_PROCESSES: i64 = 16;
+
 impl DockerProvider {
     /// Waits until the sandbox is ready, and finds its shell. Ends at once when the main process does.
     pub(super) async fn wait_ready(
@@ -105,8 +108,8 @@ impl DockerProvider {
             message.push_str("; its last output was:\n");
             message.push_str(&lines.join("\n"));
         }
-        Err(not_ready(message)
-            .with_hint("the entrypoint must keep running; leave it out to only run commands"))
+        let limit = inspected.host_config.and_then(|host| host.pids_limit);
+        Err(not_ready(message).with_hint(ended_hint(limit)))
     }
 
     async fn probe(&self, container_id: &str, agent: &Arc<Resident>) -> Result<()> {
@@ -166,6 +169,17 @@ impl DockerProvider {
             return Ok(Some(shell.clone()));
         }
         super::shell::find(self, container_id, agent).await
+    }
+}
+
+/// What may help where the main process ended, by the sandbox's limit of processes.
+fn ended_hint(pids_limit: Option<i64>) -> String {
+    match pids_limit {
+        Some(limit) if (1..FEW_PROCESSES).contains(&limit) => format!(
+            "the limit of {limit} processes (`pids_limit`) may be too low: it counts everything in the sandbox, threads and \
+             what keeps the sandbox alive included; allow at least {FEW_PROCESSES}"
+        ),
+        _ => "the entrypoint must keep running; leave it out to only run commands".to_owned(),
     }
 }
 

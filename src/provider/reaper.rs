@@ -50,9 +50,12 @@ impl Reaper {
     pub fn submit(&self, what: &'static str, job: impl Future<Output = ()> + Send + 'static) {
         let pending = Pending::new(&self.pending);
         let job: ReaperJob = Box::pin(async move {
-            let _pending = pending;
             let place = places().acquire().await.ok();
-            let job = PLACE.scope(Cell::new(place), job);
+            let standing = Standing {
+                place: Cell::new(place),
+                pending: Cell::new(Some(pending)),
+            };
+            let job = STANDING.scope(standing, job);
             if tokio::time::timeout(JOB_DEADLINE, job).await.is_err() {
                 tracing::warn!(what, "clean-up in the background did not end in time");
             }
@@ -68,10 +71,12 @@ impl Reaper {
     /// # Cancel safety
     /// That of the future. The place is not taken again.
     pub(crate) async fn aside<T: Send>(waiting: impl Future<Output = T> + Send) -> T {
-        let had_place = PLACE.try_with(|place| place.take().is_some()).unwrap_or(false);
+        let had_place = STANDING
+            .try_with(|own| own.place.take().is_some())
+            .unwrap_or(false);
         let waited = waiting.await;
         if had_place && let Ok(place) = places().acquire().await {
-            let _still_in_a_job = PLACE.try_with(|own| own.set(Some(place))).is_ok();
+            let _still_in_a_job = STANDING.try_with(|own| own.place.set(Some(place))).is_ok();
         }
         waited
     }
@@ -82,12 +87,32 @@ impl Reaper {
         Pending::new(&self.pending)
     }
 
-    /// How many jobs have not ended.
+    /// Waits within a job for what nobody may ever do, such as the resume of a paused sandbox: as [`aside`](Self::aside),
+    /// and [`wait_idle`](Self::wait_idle) does not wait for the job meanwhile. Anywhere else it only waits.
+    ///
+    /// # Cancel safety
+    /// That of the future. The job does not count any more.
+    pub(crate) async fn unawaited<T: Send>(waiting: impl Future<Output = T> + Send) -> T {
+        let count = STANDING
+            .try_with(|own| own.pending.take())
+            .ok()
+            .flatten()
+            .map(|pending| Arc::clone(&pending.0));
+        let waited = Self::aside(waiting).await;
+        if let Some(count) = count {
+            let _still_in_a_job = STANDING
+                .try_with(|own| own.pending.set(Some(Pending::new(&count))))
+                .is_ok();
+        }
+        waited
+    }
+
+    /// How many jobs have not ended, but for those that wait for the resume of a paused sandbox.
     pub fn pending(&self) -> usize {
         *self.pending.borrow()
     }
 
-    /// Waits until no job of this provider is left.
+    /// Waits until no job of this provider is left but those that wait for the resume of a paused sandbox.
     ///
     /// # Errors
     /// [`ErrorKind::Timeout`] when some are left after that time.
@@ -127,8 +152,16 @@ impl fmt::Debug for Reaper {
 }
 
 tokio::task_local! {
-    /// The place of a job among those that work. None while it waits aside.
-    static PLACE: Cell<Option<SemaphorePermit<'static>>>;
+    /// That of the job.
+    static STANDING: Standing;
+}
+
+/// What a job holds while it goes on.
+struct Standing {
+    /// Its place among those that work. None while it waits aside.
+    place: Cell<Option<SemaphorePermit<'static>>>,
+    /// That it is waited for. None while it is not.
+    pending: Cell<Option<Pending>>,
 }
 
 /// The places of the jobs that work.
@@ -258,6 +291,26 @@ mod tests {
             7,
             "outside of a job it only waits"
         );
+    }
+
+    #[tokio::test]
+    async fn b25_jobs_that_wait_for_others_are_waited_for_again_when_they_go_on() {
+        let reaper = Reaper::new();
+        let (resume, end) = (CancellationToken::new(), CancellationToken::new());
+        let (resumed, ended) = (resume.clone(), end.clone());
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        reaper.submit("test", async move {
+            Reaper::unawaited(resumed.cancelled()).await;
+            sender.send(()).unwrap();
+            ended.cancelled().await;
+        });
+        reaper.wait_idle(Duration::from_secs(10)).await.unwrap();
+        resume.cancel();
+        receiver.await.unwrap();
+        assert_eq!(reaper.pending(), 1);
+        reaper.wait_idle(Duration::from_millis(20)).await.unwrap_err();
+        end.cancel();
+        reaper.wait_idle(Duration::from_secs(10)).await.unwrap();
     }
 
     #[tokio::test]

@@ -6,10 +6,11 @@ use bollard::query_parameters::{
 };
 use gym_sandbox::docker::ExecPathPolicy;
 use gym_sandbox::{
-    ExecErrorType, ExecOptions, ExecPath, ExecReason, SandboxProvider, SandboxReason, SandboxSpec,
+    ErrorKind, ExecErrorType, ExecOptions, ExecPath, ExecReason, SandboxProvider, SandboxReason, SandboxSpec,
 };
+use serde_json::json;
 
-use super::{Kept, common, docker};
+use super::{Kept, common, docker, proxy};
 
 /// An image with something where the agent's folder is mounted. Gives its name.
 async fn image_with(entries: &[(&str, tar::EntryType, &str)]) -> String {
@@ -182,5 +183,64 @@ async fn d16_an_entrypoint_with_a_ttl_runs_as_the_agents_child() {
     let sandbox = Kept::new(&test, both).await;
     let child = sandbox.line("cat /proc/[0-9]*/comm | sort | uniq").await;
     assert!(child.contains("sleep"), "{child}");
+    sandbox.close().await;
+}
+
+/// What the engine refuses for itself it refuses without the agent, too: it is asked once, whether it says no to the create
+/// or to the start.
+#[tokio::test(flavor = "multi_thread")]
+async fn d27_what_is_refused_for_another_reason_is_not_tried_again_without_the_agent() {
+    let Some(proxy) = proxy::Proxy::start().await else {
+        eprintln!("skipped: the engine has no local socket");
+        return;
+    };
+    let mut config = common::config();
+    config.host = Some(proxy.address());
+    config.exec.exec_path = ExecPathPolicy::Auto;
+    let Some(test) = common::docker_with(config).await else {
+        return;
+    };
+    let mut asked = proxy.requests("/containers/create");
+    for (argument, named) in [
+        ("--memory=1m".to_owned(), "memory"),
+        ("--ulimit=nofile=2000000000".to_owned(), "rlimit"),
+    ] {
+        let spec = common::busybox().with_provider_option("run_args", json!([argument]));
+        let error = test.provider.create(&spec).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::CreateFailed, "{}", error.report());
+        let report = error.report().to_string();
+        assert!(report.contains(named), "{report}");
+        asked += 1;
+        assert_eq!(proxy.requests("/containers/create"), asked, "{report}");
+    }
+    // And the image is none in which the agent does not work.
+    let sandbox = Kept::new(&test, common::busybox()).await;
+    sandbox.assert_by(ExecPath::Agent);
+    sandbox.close().await;
+}
+
+/// What keeps a sandbox alive and the agent count, too: that is what is at fault, and no program.
+#[tokio::test]
+async fn d27_a_limit_of_processes_that_is_too_low_is_said_to_be() {
+    let spec = || common::busybox().with_provider_option("pids_limit", 1);
+    let Some(test) = docker(ExecPathPolicy::Engine).await else {
+        return;
+    };
+    let error = test.provider.create(&spec()).await.unwrap_err();
+    let hint = error.hint().unwrap_or_default();
+    assert!(
+        hint.contains("limit of 1 processes") && !hint.contains("entrypoint"),
+        "{}",
+        error.report()
+    );
+    assert!(test.containers().await.is_empty());
+    let Some(test) = docker(ExecPathPolicy::Agent).await else {
+        return;
+    };
+    let sandbox = Kept::new(&test, spec()).await;
+    let result = sandbox.exec(ExecOptions::new(["true"])).await;
+    assert_eq!(result.error_type, Some(ExecErrorType::Start), "{result:?}");
+    let hint = result.hint.as_deref().unwrap_or_default();
+    assert!(hint.contains("pids_limit"), "{result:?}");
     sandbox.close().await;
 }

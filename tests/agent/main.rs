@@ -13,6 +13,7 @@ mod common;
 mod proxy;
 
 mod damage;
+mod dying;
 mod equality;
 mod faults;
 mod files;

@@ -12,7 +12,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 use tokio::process::{Child, Command};
 
-use crate::support::{BUSYBOX, Call, DEADLINE, assert_nothing_left, ended, engine_or_skip};
+use crate::support::{BUSYBOX, Call, DEADLINE, assert_nothing_left, ended, engine_or_skip, until};
 
 /// A pseudo-terminal with the command in it.
 struct Local {
@@ -96,14 +96,38 @@ impl Local {
         }
     }
 
+    /// Sends a signal to the command.
+    async fn signal(&self, signal: &str) {
+        // `setsid --wait` is this process's child, the command is its only one.
+        let parent = self.child.id().unwrap();
+        let children = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap();
+        let target = children
+            .split_whitespace()
+            .next()
+            .map_or(parent.to_string(), str::to_owned);
+        let sent = Command::new("kill")
+            .args(["-s", signal, &target])
+            .status()
+            .await
+            .unwrap();
+        assert!(sent.success());
+    }
+
     /// Waits for the end. The terminal is as it was, and nothing is left.
-    async fn code(mut self) -> Option<i32> {
+    async fn code(self) -> Option<i32> {
+        let run = self.run.clone();
+        let code = self.exit_code().await;
+        assert_nothing_left(&run).await;
+        code
+    }
+
+    /// The same while there may be something left.
+    async fn exit_code(mut self) -> Option<i32> {
         let code = ended(&mut self.child).await.code();
         let after = tcgetattr(&self.terminal).unwrap();
         assert_eq!(after.local_modes, self.before.local_modes);
         assert_eq!(after.input_modes, self.before.input_modes);
         assert_eq!(after.output_modes, self.before.output_modes);
-        assert_nothing_left(&self.run).await;
         code
     }
 }
@@ -193,19 +217,40 @@ async fn a_signal_restores_the_terminal_and_removes_the_sandbox() {
             tcgetattr(&local.terminal).unwrap().local_modes,
             local.before.local_modes
         );
-        // `setsid --wait` is this process's child, the command is its only one.
-        let parent = local.child.id().unwrap();
-        let children = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap();
-        let target = children
-            .split_whitespace()
-            .next()
-            .map_or(parent.to_string(), str::to_owned);
-        let sent = Command::new("kill")
-            .args(["-s", signal, &target])
-            .status()
-            .await
-            .unwrap();
-        assert!(sent.success());
+        local.signal(signal).await;
         assert_eq!(local.code().await, Some(code), "{signal}");
+    }
+}
+
+/// Nobody knows when a paused sandbox goes on: a terminal in it is left at once, and its program is killed by then.
+#[tokio::test]
+async fn b25_a_signal_ends_a_terminal_in_a_paused_sandbox_at_once() {
+    let docker = engine_or_skip!();
+    for path in ["engine", "agent"] {
+        let created = Call::new(&["create", "--image", BUSYBOX]);
+        let run = created.run.clone();
+        let id = created.answer().await.stdout().trim().to_owned();
+        let program = ["--", "sh", "-c", "echo begun; exec sleep 4949"];
+        let arguments = [&["pty", &id, "--exec-path", path], &program[..]].concat();
+        let mut local = Local::start(&arguments, 24, 80);
+        local.shows("begun");
+        docker.pause_container(&id).await.unwrap();
+        let began = Instant::now();
+        local.signal("TERM").await;
+        let code = local.exit_code().await;
+        let took = began.elapsed();
+        docker.unpause_container(&id).await.unwrap();
+        assert_eq!(code, Some(143), "{path}");
+        assert!(took < Duration::from_secs(10), "{path}: {took:?}");
+        if path == "agent" {
+            let look = ["exec", &id, "--", "sh", "-c", "ps | grep '[s]leep 4949'; true"];
+            until("the program is killed", async || {
+                let answer = Call::new(&look).answer().await;
+                answer.stdout().is_empty().then_some(())
+            })
+            .await;
+        }
+        Call::new(&["rm", &id]).answer().await;
+        assert_nothing_left(&run).await;
     }
 }

@@ -116,3 +116,68 @@ async fn d27_a_wait_for_memory_ends_and_what_never_fits_fails_at_once() {
     test.provider.create(&bad).await.unwrap_err();
     assert_eq!(test.provider.queue().reserved_bytes, 0);
 }
+
+/// The sizes of those that wait, in their order.
+fn sizes(test: &DockerTest) -> Vec<u64> {
+    let queue = test.provider.queue();
+    for (index, waiting) in queue.waiting.iter().enumerate() {
+        assert_eq!(waiting.position, index + 1);
+    }
+    queue
+        .waiting
+        .iter()
+        .map(|waiting| waiting.memory_bytes >> 20)
+        .collect()
+}
+
+async fn until_sizes(test: &DockerTest, expected: &[u64]) {
+    for _ in 0..1200 {
+        if sizes(test) == expected {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    panic!("{:?} wait, and not {expected:?}", sizes(test));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn d27_eight_creates_wait_in_the_order_of_asking_and_those_who_leave_make_room() {
+    let Some(test) = bounded(70, None).await else {
+        return;
+    };
+    let first = test.provider.create(&of(64)).await.unwrap();
+    // They are told apart by their sizes, and no two fit at once.
+    let mut queued = Vec::new();
+    let mut expected = Vec::new();
+    for mebibytes in 36..44 {
+        let provider = test.provider.clone();
+        queued.push(tokio::spawn(async move { provider.create(&of(mebibytes)).await }));
+        expected.push(mebibytes);
+        until_sizes(&test, &expected).await;
+    }
+    // The first, one in the middle and the last go away.
+    for index in [7, 3, 0] {
+        let gone = queued.remove(index);
+        gone.abort();
+        assert!(gone.await.unwrap_err().is_cancelled());
+        expected.remove(index);
+        assert_eq!(sizes(&test), expected);
+    }
+    let mut living = first;
+    while let Some(next) = expected.first().copied() {
+        assert!(queued.iter().all(|create| !create.is_finished()));
+        test.provider.close(&living).await.unwrap();
+        let create = queued.remove(0);
+        living = tokio::time::timeout(Duration::from_secs(60), create)
+            .await
+            .expect("it is its turn")
+            .unwrap()
+            .unwrap();
+        assert_eq!(test.provider.queue().reserved_bytes, next << 20);
+        expected.remove(0);
+        assert_eq!(sizes(&test), expected);
+    }
+    test.provider.close(&living).await.unwrap();
+    assert_eq!(test.provider.queue().reserved_bytes, 0);
+    assert!(test.containers().await.is_empty());
+}

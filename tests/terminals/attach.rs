@@ -270,6 +270,8 @@ async fn z1_a_lost_connection_of_the_engine_is_an_error_and_no_end() {
     };
     let session = subject.create("echo ready; sleep 5252").await;
     until(&session, "ready").await;
+    let closed = subject.create("echo ready; sleep 5252").await;
+    until(&closed, "ready").await;
     proxy.go_down();
     assert_eq!(within(session.read()).await.unwrap_err().kind(), ErrorKind::Pty);
     assert_eq!(
@@ -277,8 +279,10 @@ async fn z1_a_lost_connection_of_the_engine_is_an_error_and_no_end() {
         ErrorKind::Pty
     );
     proxy.come_up();
+    assert_eq!(within(closed.read()).await.unwrap_err().kind(), ErrorKind::Pty);
     // What was lost is killed all the same.
     drop(session);
+    within(closed.close()).await.unwrap();
     subject.until_gone("5252").await;
     subject.close().await;
 }

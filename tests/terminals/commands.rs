@@ -17,6 +17,7 @@ on_both_paths!(
     y9_a_command_that_ends_the_shell_is_an_error,
     y10_commands_take_turns_and_the_timeout_covers_the_wait,
     y11_a_timeout_leaves_the_callers_session_and_closes_the_implicit_one,
+    y11_a_command_that_is_given_up_leaves_no_session_that_serves_others,
     y12_directory_and_variables_persist,
     y13_detached_commands_have_one_stream,
     l18_after_a_pause_no_session_serves_commands_by_itself,
@@ -207,6 +208,22 @@ async fn y11_a_timeout_leaves_the_callers_session_and_closes_the_implicit_one(su
     subject.until_gone("4848").await;
 }
 
+async fn y11_a_command_that_is_given_up_leaves_no_session_that_serves_others(subject: &Subject) {
+    let shell = subject.create(SandboxPtySpec::default()).await;
+    let pty = subject.sandbox.pty();
+    within(pty.exec("word=here")).await.unwrap();
+    let given_up = tokio::time::timeout(Duration::from_millis(500), pty.exec("sleep 4850"));
+    assert!(given_up.await.is_err());
+    // It would wait for the other one.
+    let result = within(pty.exec("echo \"[$word]\"")).await.unwrap();
+    assert_eq!(result.stdout().unwrap(), "[]\r\n");
+    // The caller of the session has it still.
+    shell.write(&[3]).await.unwrap();
+    let options = PtyExecOptions::new("echo \"[$word]\"").with_session(&shell);
+    let text = within(pty.exec(options)).await.unwrap().stdout().unwrap();
+    assert!(text.ends_with("[here]\r\n"), "{text:?}");
+}
+
 async fn y12_directory_and_variables_persist(subject: &Subject) {
     let shell = subject.create(SandboxPtySpec::default()).await;
     for line in ["cd /var/tmp", "export WORD=kept", "x=1"] {
@@ -260,6 +277,13 @@ async fn y13_detached_commands_have_one_stream(subject: &Subject) {
         let text = within(pty.exec(options)).await.unwrap().stdout().unwrap();
         assert!(text.ends_with(&format!("{word}\r\n")), "{text:?}");
     }
+    let pipes = subject
+        .create(SandboxPtySpec::default().with_mode(PtyMode::Pipe))
+        .await;
+    let options = PtyExecOptions::new("echo out; echo err >&2").with_session(&pipes);
+    let result = within(pty.exec(options.with_detach())).await.unwrap();
+    assert_eq!(result.stdout().unwrap(), "out\nerr\n");
+    assert_eq!(result.stderr(), None);
     let options = PtyExecOptions::new("sleep 4949")
         .with_detach()
         .with_timeout(Duration::from_millis(700));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gym_sandbox::{PtyMode, SandboxPtySpec};
+use gym_sandbox::{PtyExecOptions, PtyMode, SandboxProvider, SandboxPtySession, SandboxPtySpec};
 
 use crate::{Subject, on_both_paths, until, within};
 
@@ -10,6 +10,9 @@ on_both_paths!(
     a_flood_is_read_to_its_last_byte_in_flat_memory,
     a_program_that_does_not_read_stops_nothing_else,
     an_exit_is_seen_while_nobody_reads,
+    floods_that_nobody_reads_to_the_end_leave_nothing,
+    z1_reads_that_are_given_up_lose_no_byte,
+    y7_y8_a_flood_of_a_command_is_kept_up_to_its_cap,
 );
 
 /// Kilobytes of this process's memory that are in use.
@@ -81,4 +84,90 @@ async fn an_exit_is_seen_while_nobody_reads(subject: &Subject) {
         total += chunk.len();
     }
     assert_eq!(total, 300_000);
+}
+
+/// Reads at least so many bytes.
+async fn read_some(session: &SandboxPtySession, bytes: usize) {
+    let mut total = 0;
+    while total < bytes {
+        let chunk = within(session.read()).await.unwrap();
+        assert!(!chunk.is_empty(), "a flood has no end");
+        total += chunk.len();
+    }
+}
+
+/// Readers that stop, go away, give up or close in the middle, several of each at once.
+async fn floods_that_nobody_reads_to_the_end_leave_nothing(subject: &Subject) {
+    const FLOOD: &str = "stty raw; while :; do head -c 1000000 /dev/zero; done";
+    let before = memory_kib();
+    let rounds = (0..4).map(|_| async {
+        let flood = || subject.create(SandboxPtySpec::new(["sh", "-c", FLOOD, "5454"]));
+        let stalled = flood().await;
+        read_some(&stalled, 1_000_000).await;
+        let dropped = flood().await;
+        read_some(&dropped, 1_000_000).await;
+        let half = dropped.split().0;
+        drop((dropped, half));
+        let given_up = flood().await;
+        let reading = read_some(&given_up, usize::MAX);
+        assert!(
+            tokio::time::timeout(Duration::from_millis(300), reading)
+                .await
+                .is_err()
+        );
+        drop(given_up);
+        let unread = flood().await;
+        within(unread.close()).await.unwrap();
+        // What nobody has read for a while is there to be read.
+        read_some(&stalled, 1_000_000).await;
+        within(stalled.close()).await.unwrap();
+    });
+    futures::future::join_all(rounds).await;
+    let grown = memory_kib().saturating_sub(before);
+    assert!(grown < 64 * 1024, "memory has grown by {grown} KiB");
+    within(subject.test.provider.aclose()).await.unwrap();
+    subject.until_gone("5454").await;
+}
+
+async fn z1_reads_that_are_given_up_lose_no_byte(subject: &Subject) {
+    let session = subject.create("stty raw; seq 1 200000").await;
+    let mut seen = Vec::new();
+    let mut given_up = 0;
+    loop {
+        let patience = Duration::from_micros((given_up % 7) * 50);
+        match tokio::time::timeout(patience, session.read()).await {
+            Ok(chunk) => {
+                let chunk = chunk.unwrap();
+                if chunk.is_empty() {
+                    break;
+                }
+                seen.extend_from_slice(&chunk);
+            }
+            Err(_) => given_up += 1,
+        }
+    }
+    let expected: String = (1..=200_000).map(|number| format!("{number}\n")).collect();
+    assert!(
+        seen == expected.as_bytes(),
+        "{} of {} bytes",
+        seen.len(),
+        expected.len()
+    );
+    assert!(given_up > 0, "none was given up");
+}
+
+async fn y7_y8_a_flood_of_a_command_is_kept_up_to_its_cap(subject: &Subject) {
+    const BYTES: u64 = 50_000_000;
+    let line = format!("stty raw; head -c {BYTES} /dev/zero");
+    let pty = subject.sandbox.pty();
+    let shell = subject.create(SandboxPtySpec::default()).await;
+    let alone = PtyExecOptions::new(&*line).with_size(25, 80);
+    for options in [alone, PtyExecOptions::new(&*line).with_session(&shell)] {
+        let result = within(pty.exec(options)).await.unwrap();
+        assert_eq!((result.return_code, result.error_type), (0, None));
+        let total = result.bytes().stdout;
+        // The echo of what was typed is a part of it.
+        assert!((BYTES..BYTES + 10_000).contains(&total), "{total}");
+        assert!(result.truncated().stdout);
+    }
 }

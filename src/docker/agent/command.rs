@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use gym_sandbox_agent::protocol::{ClientMessage, ExecRequest, MAX_MESSAGE_BYTES};
@@ -19,7 +20,7 @@ use super::drive::{self, Deadline, End, KILL_WAIT, Running};
 use super::ending;
 use super::link::{Link, Lost};
 use super::mailbox::{Killed, WINDOW_BYTES};
-use super::resident::Route;
+use super::resident::{Resident, Route};
 use super::session::AgentExec;
 
 /// Capabilities that running commands as any user takes: KILL, SETGID and SETUID.
@@ -38,6 +39,7 @@ pub(in crate::docker) enum Started {
 /// A command that was sent, and its limits.
 pub(in crate::docker) struct Sent {
     running: Running,
+    agent: Arc<Resident>,
     began: Instant,
     started_at: EngineTime,
     timeout: Option<Duration>,
@@ -165,9 +167,10 @@ impl DockerProvider {
             let started_at = engine.engine_now();
             match link.exec(request).await {
                 Ok(opened) => {
-                    let running = Running::new(link, opened, self.reaper());
+                    let running = Running::new(self, &raw.container_id, link, opened);
                     return Started::Sent(Box::new(Sent {
                         running,
+                        agent: Arc::clone(&raw.agent),
                         began,
                         started_at,
                         timeout,
@@ -190,6 +193,7 @@ impl DockerProvider {
     ) -> Result<ExecResult> {
         let Sent {
             running,
+            agent,
             began,
             started_at,
             timeout,
@@ -251,7 +255,7 @@ impl DockerProvider {
             }
             End::Lost(why) => {
                 let (stdout, stderr) = outputs.finish();
-                ending::lost(self, container_id, started_at, &why)
+                Box::pin(ending::lost(self, container_id, &agent, started_at, &why))
                     .await
                     .with_output(stdout, stderr)
             }

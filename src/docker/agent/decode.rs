@@ -45,6 +45,11 @@ impl Decoder {
         &mut self.buffer
     }
 
+    /// What has come and is no part of a message that was taken.
+    pub(super) fn rest(&self) -> &[u8] {
+        &self.buffer
+    }
+
     /// Takes the next whole message, None until more bytes come.
     pub(super) fn next(&mut self) -> Result<Option<Incoming>, Malformed> {
         loop {

@@ -11,7 +11,6 @@ use tokio::io::AsyncReadExt;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::provider::Reaper;
 use crate::spec::{ExecResult, Stdin};
 
 use super::super::DockerProvider;
@@ -48,8 +47,13 @@ pub(super) struct Running {
 }
 
 impl Running {
-    pub(super) fn new(link: Arc<Link>, opened: Opened, reaper: &Reaper) -> Self {
-        let guard = CommandGuard::new(&link, opened.channel, &opened.mailbox, reaper);
+    pub(super) fn new(
+        provider: &DockerProvider,
+        container_id: &str,
+        link: Arc<Link>,
+        opened: Opened,
+    ) -> Self {
+        let guard = CommandGuard::new(provider, container_id, &link, opened.channel, &opened.mailbox);
         Self {
             link,
             channel: opened.channel,

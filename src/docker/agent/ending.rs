@@ -5,12 +5,16 @@ use std::io;
 use gym_sandbox_agent::protocol::{Exit, ExitCause, StartStage};
 
 use crate::error::SandboxReason;
-use crate::spec::{ExecPath, ExecResult, StartProblem};
+use crate::spec::{ExecPath, ExecReason, ExecResult, StartProblem};
 
 use super::super::DockerProvider;
 use super::super::connect::EngineTime;
-use super::super::exec;
+use super::super::exec::{self, Suspicion};
 use super::mailbox::StartFailed;
+use super::resident::{Resident, Route};
+
+/// What the system says where a limit of processes is reached.
+const EAGAIN: i32 = 11;
 
 /// The result of all commands in a sandbox that is in no state to run any; None when it is.
 pub(super) async fn not_usable(provider: &DockerProvider, container_id: &str) -> Option<ExecResult> {
@@ -18,23 +22,52 @@ pub(super) async fn not_usable(provider: &DockerProvider, container_id: &str) ->
     Some(ExecResult::sandbox_failure(reason, message, ExecPath::Agent))
 }
 
-/// The result of a command whose agent was lost under it. Whether the sandbox ended with it decides.
+/// The result of all commands in a sandbox whose agent can't be reached: also where it is about to end, which its engine
+/// may not know yet. None when it runs.
+pub(super) async fn out_of_reach(
+    provider: &DockerProvider,
+    container_id: &str,
+    agent: &Resident,
+) -> Option<ExecResult> {
+    let suspicion = if agent.is_main_process() {
+        Suspicion::MainProcess
+    } else {
+        Suspicion::Event
+    };
+    let (reason, message) = exec::ending(provider, container_id, suspicion).await?;
+    Some(ExecResult::sandbox_failure(reason, message, ExecPath::Agent))
+}
+
+/// The result of a command whose agent was lost under it. Whether the sandbox ended with it decides: where that is not
+/// seen, the agent is looked for again, which tells a sandbox that is about to end from a connection that broke.
 pub(super) async fn lost(
     provider: &DockerProvider,
     container_id: &str,
+    agent: &Resident,
     started_at: EngineTime,
     why: &str,
 ) -> ExecResult {
-    let (reason, message) = match exec::died(provider, container_id, started_at).await {
-        Some(died) => died,
-        None => (
-            SandboxReason::AgentLost,
-            format!(
+    if let Some((reason, message)) = exec::sandbox_died(provider, container_id, started_at).await {
+        return ExecResult::sandbox_failure(reason, message, ExecPath::Agent);
+    }
+    match agent.route(provider, container_id).await {
+        // A pause came later, and explains nothing.
+        Route::Ended(result) if is_end(&result) => *result,
+        _ => {
+            let message = format!(
                 "the agent was lost while it ran the command ({why}); what became of the command is not known"
-            ),
-        ),
-    };
-    ExecResult::sandbox_failure(reason, message, ExecPath::Agent)
+            );
+            ExecResult::sandbox_failure(SandboxReason::AgentLost, message, ExecPath::Agent)
+        }
+    }
+}
+
+fn is_end(result: &ExecResult) -> bool {
+    use SandboxReason::{NotRunning, OomKilled, Removed};
+    matches!(
+        result.reason,
+        Some(ExecReason::Sandbox(NotRunning | OomKilled | Removed))
+    )
 }
 
 /// The result of a command that ended.
@@ -82,7 +115,15 @@ pub(super) fn start_failed(failed: &StartFailed) -> ExecResult {
     if failed.errno != 0 {
         message = format!("{message}: {} (errno {})", cause(failed.errno), failed.errno);
     }
-    ExecResult::start_failure(problem, message, ExecPath::Agent)
+    let mut result = ExecResult::start_failure(problem, message, ExecPath::Agent);
+    if failed.stage == StartStage::Resources && failed.errno == EAGAIN {
+        result.hint = Some(
+            "the sandbox may have reached its limit of processes (`pids_limit`), which counts threads and the agent's \
+             own two, too"
+                .to_owned(),
+        );
+    }
+    result
 }
 
 /// What an error number of Linux means. Taken from this machine only where it is Linux, too.
@@ -98,7 +139,7 @@ fn cause(errno: i32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::{ExecErrorType, ExecReason};
+    use crate::spec::ExecErrorType;
 
     fn exit(code: Option<u8>, signal: Option<u8>) -> Exit {
         Exit {

@@ -4,11 +4,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use gym_sandbox_agent::protocol::ClientMessage;
 
-use crate::provider::Reaper;
-
+use super::super::DockerProvider;
 use super::drive::{KILL_WAIT, SIGN_OF_LIFE};
 use super::link::Link;
 use super::mailbox::Mailbox;
+use super::patience::Told;
 
 /// Whether a command is still to be killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,21 +23,29 @@ enum State {
 
 /// Kills a command in the background when it is dropped, unless it was disarmed (contract D3).
 pub(super) struct CommandGuard {
+    provider: DockerProvider,
+    container_id: Arc<str>,
     link: Arc<Link>,
     channel: u32,
     mailbox: Arc<Mailbox>,
-    reaper: Reaper,
     /// One for all guards of the command.
     state: Arc<Mutex<State>>,
 }
 
 impl CommandGuard {
-    pub(super) fn new(link: &Arc<Link>, channel: u32, mailbox: &Arc<Mailbox>, reaper: &Reaper) -> Self {
+    pub(super) fn new(
+        provider: &DockerProvider,
+        container_id: &str,
+        link: &Arc<Link>,
+        channel: u32,
+        mailbox: &Arc<Mailbox>,
+    ) -> Self {
         Self {
+            provider: provider.clone(),
+            container_id: container_id.into(),
             link: Arc::clone(link),
             channel,
             mailbox: Arc::clone(mailbox),
-            reaper: reaper.clone(),
             state: Arc::new(Mutex::new(State::Armed)),
         }
     }
@@ -45,10 +53,11 @@ impl CommandGuard {
     /// Another guard of the same command: the first that is dropped while it runs has it killed.
     pub(super) fn twin(&self) -> Self {
         Self {
+            provider: self.provider.clone(),
+            container_id: Arc::clone(&self.container_id),
             link: Arc::clone(&self.link),
             channel: self.channel,
             mailbox: Arc::clone(&self.mailbox),
-            reaper: self.reaper.clone(),
             state: Arc::clone(&self.state),
         }
     }
@@ -84,22 +93,19 @@ impl Drop for CommandGuard {
         let wait_ms = u32::try_from(KILL_WAIT.as_millis()).unwrap_or(u32::MAX);
         self.push(&ClientMessage::Kill(wait_ms));
         self.push(&ClientMessage::Detach);
+        let (provider, container_id) = (self.provider.clone(), Arc::clone(&self.container_id));
         let (link, channel, mailbox) = (Arc::clone(&self.link), self.channel, Arc::clone(&self.mailbox));
-        self.reaper.submit("kill a dropped command", async move {
-            let killed = Reaper::aside(until_killed(&mailbox));
+        let reaper = self.provider.reaper();
+        reaper.submit("kill a dropped command", async move {
+            let told = Told {
+                provider: &provider,
+                container_id: &container_id,
+                mailbox: &mailbox,
+                is_answer: |news| news.killed.is_some() || news.start_failed.is_some() || news.lost.is_some(),
+            };
             // The agent does it whenever it can: one that stands still with its sandbox has heard it.
-            let _in_time = tokio::time::timeout(KILL_WAIT + SIGN_OF_LIFE, killed).await;
+            let _in_time = told.answer_in_background(KILL_WAIT + SIGN_OF_LIFE).await;
             let _was_open = link.forget(channel);
         });
-    }
-}
-
-async fn until_killed(mailbox: &Mailbox) {
-    loop {
-        let news = mailbox.news();
-        if news.killed.is_some() || news.start_failed.is_some() || news.lost.is_some() {
-            return;
-        }
-        mailbox.changed().await;
     }
 }

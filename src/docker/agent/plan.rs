@@ -31,6 +31,8 @@ pub(in crate::docker) struct Plan {
     way: Way,
     /// What went wrong with the agent, when it is the image's fault: kept for the next sandboxes.
     unusable: Option<Arc<str>>,
+    /// The agent was tried, and left out then.
+    has_fallen_back: bool,
 }
 
 #[derive(Debug)]
@@ -41,6 +43,30 @@ enum Way {
         resident: Arc<Resident>,
     },
     Engine(Arc<str>),
+}
+
+/// A container could not be made, or is of no use.
+#[derive(Debug)]
+pub(in crate::docker) struct Failed {
+    error: Error,
+    /// The agent, or what is in the sandbox for it, can have to do with it.
+    is_the_agents: bool,
+}
+
+impl Failed {
+    pub(in crate::docker) fn new(error: Error, is_the_agents: bool) -> Self {
+        Self { error, is_the_agents }
+    }
+
+    pub(in crate::docker) fn into_error(self) -> Error {
+        self.error
+    }
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Self::new(error, false)
+    }
 }
 
 impl Plan {
@@ -75,6 +101,7 @@ impl Plan {
             needs_agent,
             way: Way::Engine("".into()),
             unusable: None,
+            has_fallen_back: false,
         };
         if let Some(why) = obstacle {
             plan.leave_out(why)?;
@@ -136,6 +163,20 @@ impl Plan {
         }
     }
 
+    /// Says whether a refusal of the engine can have to do with the agent: it names something that is in the sandbox for
+    /// it.
+    pub(in crate::docker) fn is_named_in(&self, failure: &EngineFailure) -> bool {
+        let (Way::Agent { launch, .. }, Some(text)) = (&self.way, failure.text()) else {
+            return false;
+        };
+        let folder = launch.folder.as_ref().map(|folder| folder.display().to_string());
+        // The socket's folder in the sandbox begins with the same words.
+        let names = [program::FOLDER.to_owned(), program::volume()]
+            .into_iter()
+            .chain(folder);
+        names.into_iter().any(|name| text.contains(&name))
+    }
+
     /// Sees to it that the program is there before the container is started.
     pub(in crate::docker) async fn provide(
         &self,
@@ -170,7 +211,11 @@ impl Plan {
     }
 
     /// Connects to an agent that is the main process, as the proof that it runs.
-    pub(in crate::docker) async fn prove(&self, provider: &DockerProvider, container_id: &str) -> Result<()> {
+    pub(in crate::docker) async fn prove(
+        &self,
+        provider: &DockerProvider,
+        container_id: &str,
+    ) -> Result<(), Failed> {
         let Way::Agent {
             resident, entrypoint, ..
         } = &self.way
@@ -198,29 +243,37 @@ impl Plan {
                     text: why.to_string(),
                 };
                 let message = "the engine was lost before the sandbox was ready";
-                return Err(lost.into_error(Operation::Create, message, ErrorKind::CreateFailed));
+                let error = lost.into_error(Operation::Create, message, ErrorKind::CreateFailed);
+                return Err(error.into());
+            }
+            if result.reason == Some(ExecReason::Sandbox(SandboxReason::Removed)) {
+                let kind = ErrorKind::Sandbox(SandboxReason::Removed);
+                let message = "somebody has removed the sandbox before it was ready";
+                return Err(Error::new(kind, Operation::Create, message).into());
             }
             if !entrypoint.is_empty() {
                 // It ended with its child, which is told of as the end of any main process.
                 return Ok(());
             }
         }
-        Err(Error::new(
+        let error = Error::new(
             ErrorKind::CreateFailed,
             Operation::Create,
             format!("the resident agent does not work in the sandbox: {why}"),
-        ))
+        );
+        Err(Failed::new(error, true))
     }
 
     /// After a create with the agent has failed: the sandbox is to be made without it, once, where that may help and is
     /// allowed. Else gives the error back.
-    pub(in crate::docker) fn fall_back(&mut self, provider: &DockerProvider, error: Error) -> Result<()> {
-        if !matches!(
-            error.kind(),
-            ErrorKind::CreateFailed | ErrorKind::Internal | ErrorKind::InvalidArgument
-        ) || self.policy == ExecPathPolicy::Agent
-            || self.needs_agent.is_some()
-        {
+    pub(in crate::docker) fn fall_back(&mut self, provider: &DockerProvider, failed: Failed) -> Result<()> {
+        let Failed { error, is_the_agents } = failed;
+        let may_help = is_the_agents
+            && matches!(
+                error.kind(),
+                ErrorKind::CreateFailed | ErrorKind::Internal | ErrorKind::InvalidArgument
+            );
+        if !may_help || self.policy == ExecPathPolicy::Agent || self.needs_agent.is_some() {
             return Err(error);
         }
         let why: Arc<str> = error.report().to_string().into();
@@ -229,13 +282,17 @@ impl Plan {
         } else if error.kind() == ErrorKind::CreateFailed {
             self.unusable = Some(Arc::clone(&why));
         }
-        tracing::warn!(%why, "a sandbox is made without the resident agent");
+        tracing::debug!(%why, "a sandbox is tried without the resident agent");
         self.way = Way::Engine(why);
+        self.has_fallen_back = true;
         Ok(())
     }
 
-    /// The sandbox could be made without the agent only: it is not tried again for its image.
+    /// The sandbox was made. Where that could be done without the agent only, it is not tried again for its image.
     pub(in crate::docker) fn remember(&self, provider: &DockerProvider, request: &CreateRequest) {
+        if let (true, Way::Engine(why)) = (self.has_fallen_back, &self.way) {
+            tracing::warn!(%why, "a sandbox is made without the resident agent");
+        }
         if let Some(why) = &self.unusable {
             provider
                 .fleet()

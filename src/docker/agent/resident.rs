@@ -186,7 +186,8 @@ impl Resident {
                 }
             }
         }
-        self.fail("the agent's connection was lost twice".into())
+        let why = "the agent's connection was lost twice".into();
+        self.out_of_reach(provider, container_id, why).await
     }
 
     /// The connection, if there is one and the agent answers on it at once. Asks no engine and connects nothing.
@@ -232,10 +233,7 @@ impl Resident {
         }
         match self.connect(provider, container_id).await {
             Ok(link) => Ok(link),
-            Err(Lost(why)) => match ending::not_usable(provider, container_id).await {
-                Some(result) => Err(Route::Ended(Box::new(result))),
-                None => Err(self.fail(why)),
-            },
+            Err(Lost(why)) => Err(self.out_of_reach(provider, container_id, why).await),
         }
     }
 
@@ -304,6 +302,15 @@ impl Resident {
         match ending::not_usable(provider, container_id).await {
             Some(result) => Err(Route::Ended(Box::new(result))),
             None => Ok(()),
+        }
+    }
+
+    /// There is no way to the agent. What is with the sandbox comes first: in one that dies the engine can't run anything
+    /// either.
+    async fn out_of_reach(&self, provider: &DockerProvider, container_id: &str, why: Arc<str>) -> Route {
+        match ending::out_of_reach(provider, container_id, self).await {
+            Some(result) => Route::Ended(Box::new(result)),
+            None => self.fail(why),
         }
     }
 

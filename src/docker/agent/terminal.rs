@@ -26,6 +26,9 @@ use super::terminal_session::AgentPty;
 const ENOENT: i32 = 2;
 const EBUSY: i32 = 16;
 
+const NOT_STARTED: &str = "the session could not be started";
+const NOT_JOINED: &str = "the session could not be joined";
+
 impl DockerProvider {
     /// Starts a session by the agent; None where the engine is to do it.
     pub(in crate::docker) async fn create_pty_by_agent(
@@ -74,11 +77,13 @@ impl DockerProvider {
             cols: spec.cols,
             exec,
         };
-        let lost = |why: &str| pty_error(id, format!("the session could not be started: {why}"));
         let opened = connection
             .open_with(&ClientMessage::OpenSession(Box::new(request)), INPUT_WINDOW_BYTES)
-            .await
-            .map_err(|Lost(why)| lost(&why))?;
+            .await;
+        let opened = match opened {
+            Ok(opened) => opened,
+            Err(Lost(why)) => return Err(self.not_had(id, raw, NOT_STARTED, &why).await),
+        };
         let line = Line {
             link: connection,
             channel: opened.channel,
@@ -104,8 +109,11 @@ impl DockerProvider {
                     is_let_go: AtomicBool::new(true),
                 })));
             }
-            Ok(Err(NotStarted::Lost(why))) => return Err(lost(&why)),
-            Err(_) => return Err(lost("the agent does not answer")),
+            Ok(Err(NotStarted::Lost(why))) => return Err(self.not_had(id, raw, NOT_STARTED, &why).await),
+            Err(_) => {
+                let why = "the agent does not answer";
+                return Err(self.not_had(id, raw, NOT_STARTED, why).await);
+            }
         }
         closing.disarm();
         let (core, taps) = Core::new(id, &name, spec.mode);
@@ -174,7 +182,15 @@ impl DockerProvider {
                 Err(NotJoined::Lost(why)) => lost = why,
             }
         }
-        Err(pty_error(id, format!("the session could not be joined: {lost}")))
+        Err(self.not_had(id, raw, NOT_JOINED, &lost).await)
+    }
+
+    /// The error of a session that was lost before it was had: what is with its sandbox comes first.
+    async fn not_had(&self, id: &SandboxId, raw: &DockerRaw, what: &str, why: &str) -> Error {
+        match ending::out_of_reach(self, &raw.container_id, &raw.agent).await {
+            Some(result) => unusable(id, &result),
+            None => pty_error(id, format!("{what}: {why}")),
+        }
     }
 
     fn home(&self, raw: &DockerRaw) -> Home {

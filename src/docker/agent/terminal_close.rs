@@ -10,11 +10,16 @@ use tokio::time::Instant;
 use crate::provider::Reaper;
 
 use super::super::DockerProvider;
+use super::mailbox::News;
+use super::patience::{Told, Waited};
 use super::resident::{Resident, Route};
-use super::terminal_pump::{ANSWER, Line, NotJoined};
+use super::terminal_pump::{Line, NotJoined};
 
 /// How long the agent may take to kill what is closed.
 const KILL_MS: u32 = 10_000;
+
+/// How long it may take to say so: as long, and the time of any answer.
+const LIMIT: Duration = Duration::from_secs(30);
 
 /// The pauses before another connection is made for a lost one: the agent has to notice the loss, too.
 const PAUSES: [Duration; 3] = [
@@ -58,10 +63,20 @@ impl Closing {
         self.is_armed = false;
     }
 
-    /// Ends the session, and waits until the agent has killed what it ran.
+    /// Ends the session, and waits until the agent has killed what it ran. In a paused sandbox that is left to the
+    /// background.
     pub(super) async fn run(mut self) {
         self.tell();
-        finish(&self.home, &self.name, self.line.clone()).await;
+        let until = Instant::now() + LIMIT;
+        let waited = told(&self.home, &self.line).answer(until).await;
+        if waited == Waited::Paused {
+            return;
+        }
+        if is_lost(&self.line) {
+            finish(&self.home, &self.name, self.line.clone()).await;
+        } else {
+            self.line.link.forget(self.line.channel);
+        }
         self.is_armed = false;
     }
 
@@ -92,7 +107,7 @@ async fn finish(home: &Home, name: &str, line: Line) {
     let mut line = Some(line);
     for pause in PAUSES {
         if let Some(line) = line.take()
-            && !Reaper::aside(is_lost(&line)).await
+            && !until_lost(home, &line).await
         {
             return;
         }
@@ -121,7 +136,7 @@ async fn finish(home: &Home, name: &str, line: Line) {
         }
     }
     if let Some(line) = line
-        && !Reaper::aside(is_lost(&line)).await
+        && !until_lost(home, &line).await
     {
         return;
     }
@@ -129,19 +144,28 @@ async fn finish(home: &Home, name: &str, line: Line) {
 }
 
 /// Waits until the agent has killed what it was told to close. Says whether the connection was lost before.
-async fn is_lost(line: &Line) -> bool {
-    let until = Instant::now() + Duration::from_millis(KILL_MS.into()) + ANSWER;
-    // The task that reads the session may take the note of a change in its last turn: looked at now and then.
-    let is_lost = loop {
-        let news = line.mailbox.news();
-        if news.killed.is_some() || news.start_failed.is_some() || news.evicted || Instant::now() >= until {
-            break false;
-        }
-        if news.lost.is_some() {
-            break true;
-        }
-        let _quiet = tokio::time::timeout(Duration::from_millis(20), line.mailbox.changed()).await;
-    };
+async fn until_lost(home: &Home, line: &Line) -> bool {
+    // One that has not answered in time does it all the same.
+    let _in_time = told(home, line).answer_in_background(LIMIT).await;
+    let is_lost = is_lost(line);
     line.link.forget(line.channel);
     is_lost
+}
+
+fn told<'a>(home: &'a Home, line: &'a Line) -> Told<'a> {
+    Told {
+        provider: &home.provider,
+        container_id: &home.container_id,
+        mailbox: &line.mailbox,
+        is_answer: |news| is_done(news) || news.lost.is_some(),
+    }
+}
+
+fn is_done(news: &News) -> bool {
+    news.killed.is_some() || news.start_failed.is_some() || news.evicted
+}
+
+fn is_lost(line: &Line) -> bool {
+    let news = line.mailbox.news();
+    !is_done(&news) && news.lost.is_some()
 }

@@ -14,9 +14,11 @@ use crate::provider::PtySession;
 use crate::spec::{ExecPath, PtyMode, check_terminal_size};
 
 use super::super::PROVIDER;
+use super::super::exec::is_paused;
 use super::super::pty::core::{Core, Over};
 use super::link::Link;
 use super::mailbox::Mailbox;
+use super::patience::SILENT;
 use super::session::signal_number;
 use super::terminal_close::{Closing, Home};
 use super::terminal_pump::{ANSWER, Line};
@@ -90,9 +92,17 @@ impl AgentPty {
         Ok(())
     }
 
-    /// Waits until the agent has done what it was told before.
-    async fn settle(link: &Link) {
-        let _silent = tokio::time::timeout(ANSWER, link.ping()).await.is_err();
+    /// Waits until the agent has done what it was told before. One that stands still with its sandbox has heard it.
+    async fn settle(&self, link: &Link) {
+        let mut pong = link.ping();
+        let settled = async {
+            if tokio::time::timeout(SILENT, &mut pong).await.is_err()
+                && !is_paused(&self.home.provider, &self.home.container_id).await
+            {
+                let _lost = pong.await.is_err();
+            }
+        };
+        let _silent = tokio::time::timeout(ANSWER, settled).await.is_err();
     }
 
     /// What is to be done for the end of the session, if it is to be ended by now: it was not over yet, or it was lost,
@@ -190,7 +200,7 @@ impl PtySession for AgentPty {
             closing.run().await;
         } else if !was_over {
             let line = self.line.borrow().clone();
-            Self::settle(&line.link).await;
+            self.settle(&line.link).await;
         }
         Ok(())
     }
@@ -200,7 +210,7 @@ impl PtySession for AgentPty {
         let line = self.line.borrow().clone();
         if self.core.end(Over::Left) {
             line.push(&ClientMessage::Detach);
-            Self::settle(&line.link).await;
+            self.settle(&line.link).await;
         }
         Ok(())
     }

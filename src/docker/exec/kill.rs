@@ -13,9 +13,13 @@ use super::super::failure::{QUICK, call};
 use super::guard::KillTarget;
 use super::kill_batch;
 use super::kill_script::{self, Ask, Place, Run};
+use super::state;
 
 /// How long a command whose future was dropped is looked for.
 const ABANDONED: Duration = Duration::from_secs(60);
+
+/// How often the engine is asked whether a paused sandbox goes on.
+const RESUMED: Duration = Duration::from_millis(500);
 
 /// How many dropped commands are looked after at once when they have been killed; each look takes a connection.
 const LOOKS: usize = 8;
@@ -174,6 +178,10 @@ async fn pursue(provider: &DockerProvider, target: &KillTarget, looks: &Semaphor
     let mut pause = Duration::from_millis(50);
     let mut never_started = 0;
     loop {
+        // Nothing can be run in a paused sandbox, and nobody waits until it is resumed.
+        if state::is_paused(provider, &target.container_id).await {
+            Reaper::unawaited(resume(provider, target, deadline)).await;
+        }
         let turn = looks.acquire().await;
         let report = kill_tree(provider, target).await;
         let state = exec_state(provider, target).await;
@@ -199,6 +207,12 @@ async fn pursue(provider: &DockerProvider, target: &KillTarget, looks: &Semaphor
         }
         Reaper::aside(tokio::time::sleep(pause)).await;
         pause = (pause * 2).min(Duration::from_secs(2));
+    }
+}
+
+async fn resume(provider: &DockerProvider, target: &KillTarget, deadline: Instant) {
+    while Instant::now() < deadline && state::is_paused(provider, &target.container_id).await {
+        tokio::time::sleep(RESUMED).await;
     }
 }
 

@@ -9,6 +9,7 @@ mod kill_script;
 pub(super) mod output;
 mod session;
 mod start;
+mod state;
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -22,7 +23,6 @@ use crate::spec::{Command, ExecOptions, ExecPath, ExecResult, ExecTimeout, Sandb
 
 use super::agent::{self, Started as ByAgent};
 use super::config::OnTimeout;
-use super::connect::EngineTime;
 use super::lanes::Lane;
 use super::{DockerProvider, DockerRaw};
 
@@ -38,6 +38,7 @@ pub(super) use guard::{KillGuard, KillTarget};
 pub(super) use kill::signal_group;
 pub(super) use kill_batch::Kills;
 pub(super) use start::{ExecCall, Input, Output, Refusal, start};
+pub(super) use state::{Suspicion, ending, is_paused, not_usable, sandbox_died};
 
 /// The variable that marks the processes of one command; the only difference between the environment of a command and
 /// that of the sandbox.
@@ -224,11 +225,7 @@ impl DockerProvider {
                 if pid == 0 && classify::is_start_failure(code) {
                     // The engine writes why to the standard output of a command that never was (engine-facts S6).
                     let text = outputs.engine_text().unwrap_or_else(|| stdout.text());
-                    ExecResult::start_failure(
-                        classify::start_problem(&text),
-                        text.trim_end(),
-                        ExecPath::Engine,
-                    )
+                    self.not_started(&running.exec.container_id, &text).await
                 } else {
                     let mut result = self.exited(&running.exec, code).await;
                     result.background_output_open = background_output_open;
@@ -293,15 +290,33 @@ impl DockerProvider {
         let code = i32::try_from(code).unwrap_or(i32::MAX);
         if code == 137 {
             if let Some((reason, message)) =
-                classify::sandbox_died(self, &exec.container_id, exec.started_at).await
+                state::sandbox_died(self, &exec.container_id, exec.started_at).await
             {
                 return ExecResult::sandbox_failure(reason, message, ExecPath::Engine);
             }
             let mut result = ExecResult::new(code, ExecPath::Engine);
-            result.hint = classify::oom_hint(self, &exec.container_id, exec.started_at).await;
+            result.hint = state::oom_hint(self, &exec.container_id, exec.started_at).await;
             return result;
         }
         ExecResult::new(code, ExecPath::Engine)
+    }
+
+    /// The result of a command that the engine could not start, with the reason it gives. In a sandbox that dies that is
+    /// nothing the command is to blame for.
+    async fn not_started(&self, container_id: &str, text: &str) -> ExecResult {
+        let problem = classify::start_problem(text);
+        let unusable = if problem == StartProblem::Other {
+            state::ending(self, container_id, Suspicion::Event).await
+        } else {
+            state::not_usable(self, container_id).await
+        };
+        match unusable {
+            // A pause is refused in another way, and an engine that is away says nothing of the sandbox.
+            Some((reason, message)) if !matches!(reason, SandboxReason::Paused | UNREACHABLE) => {
+                ExecResult::sandbox_failure(reason, message, ExecPath::Engine)
+            }
+            _ => ExecResult::start_failure(problem, text.trim_end(), ExecPath::Engine),
+        }
     }
 
     /// The result of a command that could not be started, or whose engine was lost under it.
@@ -309,7 +324,7 @@ impl DockerProvider {
         match refusal {
             Refusal::Start(problem, text) => ExecResult::start_failure(problem, text, ExecPath::Engine),
             Refusal::Engine(failure) => {
-                let (reason, message) = classify::sandbox_problem(self, container_id, &failure).await;
+                let (reason, message) = state::sandbox_problem(self, container_id, &failure).await;
                 ExecResult::sandbox_failure(reason, message, ExecPath::Engine)
             }
         }
@@ -359,23 +374,6 @@ fn no_shell() -> ExecResult {
         "the image has no shell to run a shell line with; give the command as a list",
         ExecPath::Engine,
     )
-}
-
-/// What is wrong with a sandbox that can run no command; None when nothing is.
-pub(super) async fn not_usable(
-    provider: &DockerProvider,
-    container_id: &str,
-) -> Option<(SandboxReason, String)> {
-    classify::not_usable(provider, container_id).await
-}
-
-/// Says whether a sandbox died since a command was started in it, and of what.
-pub(super) async fn died(
-    provider: &DockerProvider,
-    container_id: &str,
-    started_at: EngineTime,
-) -> Option<(SandboxReason, String)> {
-    classify::sandbox_died(provider, container_id, started_at).await
 }
 
 /// Kills all processes of a command, and says how many live on; None where nothing could be run to kill them.

@@ -19,7 +19,7 @@ use super::super::connect::EngineTime;
 use super::super::failure::{EngineFailure, QUICK, call};
 use super::super::starting::starting;
 use super::guard::{KillGuard, KillTarget};
-use super::{MARKER, classify};
+use super::{MARKER, classify, state};
 
 /// How many bytes are read from the engine at once.
 const READ_BYTES: usize = 64 * 1024;
@@ -91,7 +91,7 @@ impl Refusal {
         match self {
             Self::Start(_, text) => Error::new(ErrorKind::Pty, Operation::Pty, text),
             Self::Engine(failure) => {
-                let (reason, message) = classify::sandbox_problem(provider, container_id, &failure).await;
+                let (reason, message) = state::sandbox_problem(provider, container_id, &failure).await;
                 Error::new(ErrorKind::Sandbox(reason), Operation::Pty, message).with_source(failure)
             }
         }

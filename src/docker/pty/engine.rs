@@ -14,12 +14,12 @@ use bytes::Bytes;
 use tokio::io::AsyncWriteExt;
 use tokio::task::AbortHandle;
 
-use crate::error::{Error, ErrorKind, Operation, Result};
+use crate::error::{Error, ErrorKind, Operation, Result, SandboxReason};
 use crate::provider::PtySession;
 use crate::spec::{ExecPath, PtyMode, SandboxId, SandboxPtySpec, check_terminal_size};
 
 use super::super::exec::{
-    ExecCall, Input, KillGuard, KillTarget, Refusal, kill_tree, signal_group, signal_name, start,
+    ExecCall, Input, KillGuard, KillTarget, Refusal, is_paused, kill_tree, signal_group, signal_name, start,
 };
 use super::super::failure::{EngineFailure, QUICK, call};
 use super::super::lanes::Lane;
@@ -142,7 +142,12 @@ impl EnginePty {
             Err(error) => return Some(error),
         };
         match call(CLOSE, exec.client.inspect_exec(&exec.exec_id)).await {
-            Ok(inspected) if inspected.running == Some(true) => Some(self.no_shell("closing a session")),
+            Ok(inspected) if inspected.running == Some(true) => {
+                if is_paused(&self.provider, &exec.container_id).await {
+                    return Some(self.paused());
+                }
+                Some(self.no_shell("closing a session"))
+            }
             Ok(_) | Err(EngineFailure::Refused { .. }) => None,
             Err(failure) => Some(failure.into_error(
                 Operation::Pty,
@@ -150,6 +155,15 @@ impl EnginePty {
                 ErrorKind::Pty,
             )),
         }
+    }
+
+    fn paused(&self) -> Error {
+        Error::new(
+            ErrorKind::Sandbox(SandboxReason::Paused),
+            Operation::Pty,
+            "the sandbox is paused, so that the program of the session could not be ended",
+        )
+        .with_hint("resume the sandbox within a minute, and it is; or remove the sandbox")
     }
 
     fn no_shell(&self, what: &str) -> Error {
@@ -275,6 +289,10 @@ impl PtySession for EnginePty {
     async fn close(&self) -> Result<()> {
         let was_running = self.core.exit().is_none();
         if !self.core.end(Over::Closed) || !was_running {
+            if let (Some(Over::Lost(_)), Some(running)) = (self.core.over(), &self.running) {
+                // It may live on where it can't be reached now.
+                running.guard().fire();
+            }
             return Ok(());
         }
         let Some(running) = &self.running else {

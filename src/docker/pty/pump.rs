@@ -9,7 +9,9 @@ use futures::StreamExt;
 use tokio::sync::mpsc;
 
 use super::super::DockerProvider;
-use super::super::exec::{ExecCall, ExitLook, KillGuard, Output, Refusal, died, exit_of, look_for_exit};
+use super::super::exec::{
+    ExecCall, ExitLook, KillGuard, Output, Refusal, exit_of, look_for_exit, sandbox_died,
+};
 use super::core::{Core, Over, Taps};
 
 /// How often the engine is asked whether a program has exited while nobody reads its output.
@@ -87,7 +89,7 @@ impl Pump {
         self.guard.lock().unwrap_or_else(PoisonError::into_inner).disarm();
         if code == 137 {
             let exec = &self.exec;
-            if let Some((_, why)) = died(&self.provider, &exec.container_id, exec.started_at).await {
+            if let Some((_, why)) = sandbox_died(&self.provider, &exec.container_id, exec.started_at).await {
                 self.core.end(Over::Lost(why.into()));
                 return;
             }

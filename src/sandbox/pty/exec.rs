@@ -1,17 +1,19 @@
 //! Commands through terminal sessions: which session serves, and reading a command to its end (contract Y5-Y13).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use crate::error::{Error, ErrorKind, Operation, Result};
+use crate::provider::PtySession;
 use crate::spec::{
     Capture, CapturedOutput, DEFAULT_OUTPUT_CAP_BYTES, ExecErrorType, ExecPath, ExecResult, PtyMode,
     check_terminal_size,
 };
 
-use super::line::{Line, Search, Status};
-use super::{PtyExecOptions, SandboxPty, SandboxPtySession};
+use super::line::{Errors, Line, Search, Status};
+use super::{PtyExecOptions, SandboxPty, SandboxPtySession, State};
 
 /// How long the error output of a command in a session is read after its end.
 const STDERR_DRAIN: Duration = Duration::from_millis(50);
@@ -60,8 +62,8 @@ impl SandboxPty<'_> {
     /// Everything else is in the result (contract D2).
     ///
     /// # Cancel safety
-    /// Dropping the future ends a session of its own in the background; one that the command was typed into should not
-    /// be used any more.
+    /// Dropping the future ends a session of its own in the background. One that the command was typed into should not
+    /// be used any more, and serves no command by itself.
     pub async fn exec(&self, options: impl Into<PtyExecOptions> + Send) -> Result<ExecResult> {
         let options = options.into();
         options.command.check(Operation::Pty)?;
@@ -146,12 +148,23 @@ impl SandboxPty<'_> {
             ));
         };
         let line = Line::new();
-        let keys = line.keys(&options.command);
+        // What is told of as one stream is printed as one (contract Y13).
+        let errors = if options.detach {
+            Errors::WithOutput
+        } else {
+            Errors::Apart
+        };
+        let keys = line.keys(&options.command, errors);
         let mut search = line.search(DEFAULT_OUTPUT_CAP_BYTES);
         let mut stderr = Capture::new(DEFAULT_OUTPUT_CAP_BYTES);
+        let abandoned = Abandoned {
+            state: self.state(),
+            session: (owner == Owner::Sandbox).then(|| session.shared()),
+        };
         let typed = limit
             .within(type_in(session, keys.as_bytes(), &mut search, &mut stderr))
             .await;
+        abandoned.disarm();
         let stdout = |search: Search| search.finish();
         let Some(status) = typed else {
             let what = match owner {
@@ -187,6 +200,27 @@ enum Owner {
     Caller,
     /// The one that was found without being named.
     Sandbox,
+}
+
+/// Sees to it that a session serves no other command by itself when the future of one in it is dropped: what comes next
+/// would be typed into that command.
+struct Abandoned<'a> {
+    state: &'a State,
+    session: Option<&'a Arc<dyn PtySession>>,
+}
+
+impl Abandoned<'_> {
+    fn disarm(mut self) {
+        self.session = None;
+    }
+}
+
+impl Drop for Abandoned<'_> {
+    fn drop(&mut self) {
+        if let Some(session) = self.session {
+            self.state.forget(session);
+        }
+    }
 }
 
 /// Types and reads until the marker has come, at the same time: the echo of long lines has to be read, too.

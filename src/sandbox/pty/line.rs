@@ -7,6 +7,15 @@ use crate::spec::{Capture, CapturedOutput, Command};
 /// More is no exit status, whatever the shell has printed behind the marker.
 const STATUS_BYTES: usize = 16;
 
+/// Where a command prints its errors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Errors {
+    /// Where the shell does.
+    Apart,
+    /// With its other output, in the order of both.
+    WithOutput,
+}
+
 /// What is typed, and what ends the output.
 pub(super) struct Line {
     /// Two halves: what is typed never holds them side by side, so that an echo of it is no marker.
@@ -22,7 +31,7 @@ impl Line {
     }
 
     /// The keys that run a command and then print the marker with its status.
-    pub(super) fn keys(&self, command: &Command) -> String {
+    pub(super) fn keys(&self, command: &Command, errors: Errors) -> String {
         let line = match command {
             Command::Shell(line) => line.clone(),
             Command::Argv(argv) => {
@@ -32,8 +41,12 @@ impl Line {
         };
         let [first, second] = &self.halves;
         format!(
-            "{{ {}\n}} </dev/null; printf '%s%s:%s:' '{first}' '{second}' \"$?\"\n",
-            typable(&line)
+            "{{ {}\n}} </dev/null{}; printf '%s%s:%s:' '{first}' '{second}' \"$?\"\n",
+            typable(&line),
+            match errors {
+                Errors::Apart => "",
+                Errors::WithOutput => " 2>&1",
+            }
         )
     }
 
@@ -137,7 +150,7 @@ mod tests {
     #[test]
     fn y8_an_echo_of_what_is_typed_is_no_marker() {
         let line = Line::new();
-        let keys = line.keys(&"echo hi".into());
+        let keys = line.keys(&"echo hi".into(), Errors::Apart);
         let mut search = line.search(1 << 20);
         assert_eq!(search.push(keys.as_bytes()), None);
         assert_eq!(
