@@ -23,6 +23,10 @@ use super::{Mapping, Ports, SandboxId, Value};
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
+#[expect(
+    clippy::manual_non_exhaustive,
+    reason = "the field without a value is there to be read"
+)]
 pub struct SandboxDescriptor {
     /// The sandbox's id, or what else its provider finds it by.
     pub sandbox_id: SandboxId,

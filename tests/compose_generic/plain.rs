@@ -112,10 +112,11 @@ impl SandboxProvider for Plain {
         match self.fault {
             Fault::LosesTheUser => options.user = None,
             Fault::LosesVariables => options.env.clear(),
-            Fault::KillsAt(word) if text_of(&options.command).contains(word) => {
-                if !self.has_killed.swap(true, Ordering::Relaxed) {
-                    self.inner.close(handle).await?;
-                }
+            Fault::KillsAt(word)
+                if text_of(&options.command).contains(word)
+                    && !self.has_killed.swap(true, Ordering::Relaxed) =>
+            {
+                self.inner.close(handle).await?;
             }
             _ => {}
         }

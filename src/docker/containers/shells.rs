@@ -22,17 +22,21 @@ const SHELLS: [(&str, &str); 4] = [
 /// More images than this are not remembered.
 const MOST: usize = 1000;
 
-/// The shells of images, by the images' ids; none for one without.
+/// The shell of an image; none for one without.
+#[derive(Debug, Clone)]
+struct Shell(Option<String>);
+
+/// The shells of images, by the images' ids.
 #[derive(Debug, Default)]
-pub(in crate::docker) struct KnownShells(Mutex<HashMap<String, Option<String>>>);
+pub(in crate::docker) struct KnownShells(Mutex<HashMap<String, Shell>>);
 
 impl KnownShells {
-    fn of(&self, image: &str) -> Option<Option<String>> {
+    fn of(&self, image: &str) -> Option<Shell> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(image).cloned()
     }
 
-    fn remember(&self, image: &str, shell: Option<String>) {
+    fn remember(&self, image: &str, shell: Shell) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() < MOST {
             known.insert(image.to_owned(), shell);
@@ -51,7 +55,7 @@ impl DockerProvider {
             .image
             .as_deref()
             .filter(|_| has_its_images_programs(inspected));
-        if let Some(known) = image.and_then(|image| self.known_shells().of(image)) {
+        if let Some(Shell(known)) = image.and_then(|image| self.known_shells().of(image)) {
             return Ok(known);
         }
         let client = &self.engine().await?.client;
@@ -69,7 +73,7 @@ impl DockerProvider {
             }
         }
         if let Some(image) = image {
-            self.known_shells().remember(image, found.clone());
+            self.known_shells().remember(image, Shell(found.clone()));
         }
         Ok(found)
     }
