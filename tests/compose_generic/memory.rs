@@ -103,7 +103,7 @@ async fn m7_failures_count_an_interval_apart_and_not_in_the_start_period() {
         ("interval: 60s, retries: 1", 0),
     ] {
         let memory = memory();
-        memory.answer("check", MemoryProvider::printed(1, "", ""));
+        memory.answer("check", MemoryProvider::printed(7, "no luck\n", ""));
         let project = project(&memory, &yaml(check));
         let began = Instant::now();
         let error = project.start().await.unwrap_err();
@@ -112,6 +112,10 @@ async fn m7_failures_count_an_interval_apart_and_not_in_the_start_period() {
         assert_eq!(error.kind(), ErrorKind::NotReady, "{story}");
         assert!(
             story.contains("unhealthy") && story.contains("the last words"),
+            "{story}"
+        );
+        assert!(
+            story.contains("its health check ended with 7 and said:\nno luck"),
             "{story}"
         );
         assert!(took >= Duration::from_millis(milliseconds), "{check}: {took:?}");
@@ -226,6 +230,35 @@ services:
     assert_eq!(seen("bye"), [(None, None), of("8", "/x")]);
     project.stop().await.unwrap();
     assert_eq!(seen("bye").len(), 2);
+    assert_eq!(memory.living(), 0);
+}
+
+#[tokio::test]
+async fn m10_hooks_before_a_stop_run_once_and_one_that_fails_is_told_when_everything_is_gone() {
+    let memory = memory();
+    memory.answer("flush", MemoryProvider::printed(7, "", "cannot\n"));
+    let project = project(
+        &memory,
+        "services: {a: {image: i, command: serve, pre_stop: [{command: [flush, all]}]}}",
+    );
+    project.start().await.unwrap();
+    let busy = Error::new(ErrorKind::Unavailable, Operation::Close, "busy");
+    memory.fail_next(Operation::Close, busy);
+    let error = project.stop().await.unwrap_err();
+    // What is left comes first.
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{}", error.report());
+    let hook = &error.cleanup_errors()[0];
+    assert_eq!(hook.kind(), ErrorKind::Hook);
+    let message = hook.to_string();
+    assert!(
+        message.contains("pre_stop hook `flush all` of service `a` ended with 7: cannot"),
+        "{message}"
+    );
+    project.stop().await.unwrap();
+    let hooks = memory.commands();
+    let hooks = hooks.iter().filter(|seen| seen.text() == "flush all");
+    let limits: Vec<_> = hooks.map(|seen| seen.timeout).collect();
+    assert_eq!(limits, [ExecTimeout::After(Duration::from_secs(10))]);
     assert_eq!(memory.living(), 0);
 }
 

@@ -100,6 +100,8 @@ async fn closing_the_provider_waits_for_projects_and_sandboxes_that_were_dropped
     let sandbox = gym_sandbox::AsyncSandbox::new(provider(&test)).with_spec(test.spec());
     sandbox.start().await.unwrap();
     assert_eq!(test.containers().await.len(), 3);
+    // Nothing else is to be waited for then, such as a probe that was cut off.
+    test.provider.aclose().await.unwrap();
     drop(dropped);
     drop(sandbox);
     test.provider.aclose().await.unwrap();
