@@ -194,6 +194,28 @@ async fn a_project_is_started_looked_at_used_and_taken_down() {
 }
 
 #[tokio::test]
+async fn of_two_ups_of_one_name_at_once_the_loser_says_what_to_do() {
+    let _docker = engine_or_skip!();
+    let folder = folder(TEXT);
+    for _ in 0..3 {
+        let name = name();
+        let up = ["up", "-d", "-p", &name];
+        let (one, other) = tokio::join!(compose(&folder, &up), compose(&folder, &up));
+        let (won, lost): (Vec<_>, Vec<_>) = [one, other].into_iter().partition(|(code, ..)| *code == Some(0));
+        let (code, ..) = compose(&folder, &["down", "-p", &name]).await;
+        assert_eq!(code, Some(0));
+        assert!(won.len() <= 1, "{won:?}");
+        for (code, stdout, stderr) in lost {
+            assert_eq!((code, stdout.as_str()), (Some(1), ""));
+            assert!(
+                stderr.contains(&name) && stderr.contains("wait") && stderr.contains("another project name"),
+                "{stderr}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_run_has_the_exit_code_of_its_command_and_a_failed_start_says_why() {
     let _docker = engine_or_skip!();
     let good = folder(TEXT);

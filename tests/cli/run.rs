@@ -299,6 +299,19 @@ async fn a_missing_image_is_named_with_what_to_do() {
 }
 
 #[tokio::test]
+async fn a_missing_network_is_named_with_what_to_do() {
+    let _docker = engine_or_skip!();
+    let answer = Call::run(&["--network", "gym-sandbox-nonexistent", "--", "true"])
+        .clean_answer()
+        .await;
+    let hint = "make it first, as with `docker network create gym-sandbox-nonexistent`, or name another one";
+    let said = format!(
+        "error: create sandbox: the engine has no network `gym-sandbox-nonexistent`\n  hint: {hint}\n"
+    );
+    assert_eq!(answer.text(), expected(125, "", &said));
+}
+
+#[tokio::test]
 async fn the_log_goes_to_standard_error_and_only_when_asked_for() {
     let _docker = engine_or_skip!();
     let answer = Call::new(&[

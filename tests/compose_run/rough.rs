@@ -4,12 +4,13 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use bollard::models::ContainerCreateBody;
+use bollard::models::{ContainerCreateBody, NetworkCreateRequest};
 use bollard::query_parameters::{CreateContainerOptionsBuilder, RemoveContainerOptionsBuilder};
 use gym_sandbox::ErrorKind;
 use gym_sandbox::compose::{ComposeEvent, PlanOptions, ProgressCallback, ProjectNetworks, ServiceProgress};
 
-use crate::common::{BUSYBOX, docker};
+use crate::common::{BUSYBOX, config, docker, docker_with};
+use crate::proxy::Proxy;
 use crate::support::{assert_gone, engine, left_of, printed, project, story, unique};
 
 /// Tells "bounded" from "for ever" on a loaded machine.
@@ -58,25 +59,29 @@ async fn b33_two_starts_of_one_name_at_once_do_not_take_from_each_other() {
     }
 }
 
-/// Makes a container beside the library, in a thread of its own: who calls is in the middle of a start.
-fn make_beside(name: &str, labels: HashMap<String, String>) {
-    let name = name.to_owned();
-    let made = std::thread::spawn(move || {
+/// Does something beside the library, in a thread of its own: who calls is in the middle of a start.
+fn beside<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
+    let done = std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .unwrap();
-        runtime.block_on(async {
-            let options = CreateContainerOptionsBuilder::new().name(&name).build();
-            let body = ContainerCreateBody {
-                image: Some(BUSYBOX.to_owned()),
-                labels: Some(labels),
-                ..ContainerCreateBody::default()
-            };
-            engine().create_container(Some(options), body).await.unwrap();
-        });
+        runtime.block_on(work)
     });
-    made.join().unwrap();
+    done.join().unwrap()
+}
+
+fn make_beside(name: &str, labels: HashMap<String, String>) {
+    let name = name.to_owned();
+    beside(async move {
+        let options = CreateContainerOptionsBuilder::new().name(&name).build();
+        let body = ContainerCreateBody {
+            image: Some(BUSYBOX.to_owned()),
+            labels: Some(labels),
+            ..ContainerCreateBody::default()
+        };
+        engine().create_container(Some(options), body).await.unwrap();
+    });
 }
 
 #[tokio::test]
@@ -124,6 +129,63 @@ services:
         assert!(is_told || message.contains("service `second`"), "{said}");
         assert_gone(&name).await;
     }
+}
+
+#[tokio::test]
+async fn b33_a_second_network_of_the_name_holds_up_a_start_until_it_goes() {
+    let Some(proxy) = Proxy::start().await else {
+        eprintln!("skipped: the engine has no local socket");
+        return;
+    };
+    let mut behind = config();
+    behind.host = Some(proxy.address());
+    let Some(test) = docker_with(behind).await else {
+        return;
+    };
+    let name = unique();
+    // As another process does that begins the same project: between this one's creates and its starts.
+    let (sender, made) = std::sync::mpsc::channel();
+    let network = format!("{name}_default");
+    let callback = ProgressCallback::new(move |event| {
+        if let ComposeEvent::Service { progress, .. } = event
+            && *progress == ServiceProgress::Created
+        {
+            let name = network.clone();
+            let second = beside(async move {
+                let options = NetworkCreateRequest {
+                    name,
+                    ..NetworkCreateRequest::default()
+                };
+                // Newer engines have one of a name.
+                engine().create_network(options).await.ok().map(|made| made.id)
+            });
+            sender.send(second).unwrap();
+        }
+    });
+    let yaml = "services: {a: {image: 'gym-sandbox/busybox:test', command: sleep 300}}";
+    let project = project(&test, yaml)
+        .with_project_name(name.as_str())
+        .with_progress(callback);
+    let giving_way = async {
+        let deadline = Instant::now() + BOUNDED;
+        let second = loop {
+            match made.try_recv() {
+                Ok(second) => break second,
+                Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+            }
+            assert!(Instant::now() < deadline);
+        };
+        let Some(second) = second else { return };
+        while proxy.requests("/start") < 2 {
+            assert!(Instant::now() < deadline, "a start that failed is not repeated");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        engine().remove_network(&second).await.unwrap();
+    };
+    let (started, ()) = tokio::join!(project.start(), giving_way);
+    started.unwrap();
+    project.stop().await.unwrap();
+    assert_eq!(left_of(&name).await, Vec::<String>::new());
 }
 
 #[tokio::test]

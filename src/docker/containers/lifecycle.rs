@@ -6,6 +6,8 @@ use bollard::query_parameters::{
     KillContainerOptionsBuilder, StartContainerOptions, StopContainerOptionsBuilder,
 };
 
+use tokio::time::Instant;
+
 use crate::error::{Error, ErrorKind, Operation, Result};
 
 use super::super::DockerProvider;
@@ -16,29 +18,33 @@ use super::labels::name_of;
 /// How long the engine waits where neither the caller nor the container says.
 const USUAL_GRACE: Duration = Duration::from_secs(10);
 
+/// How long a second network of a name may be there, and how often it is looked for.
+const GIVES_WAY: Duration = Duration::from_secs(10);
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
 impl DockerProvider {
+    /// Starts a container. While there are two networks of one name an engine that allows that starts nothing in either:
+    /// another process has begun the same project and gives way, which is waited for shortly (bugs B33).
     pub(super) async fn start_created(&self, container: &str) -> Result<()> {
-        let _slot = self.lanes().create_slot().await?;
-        let client = &self.engine().await?.client;
-        let started = call(
-            CREATE_CALL,
-            client.start_container(container, None::<StartContainerOptions>),
-        );
-        started.await.map_err(|failure| {
-            let missing = failure.text().is_some_and(|text| {
-                text.contains("no such file or directory") || text.contains("executable file not found")
-            });
-            let error = failure.into_error(
-                Operation::Start,
-                format!("container `{}` could not be started", name_of(container)),
-                ErrorKind::CreateFailed,
-            );
-            if missing {
-                return error
-                    .with_hint("the image may have no such program, or a mount may have no such source");
+        let deadline = Instant::now() + GIVES_WAY;
+        loop {
+            match self.start_once(container).await {
+                Err(failure) if is_ambiguous(&failure) && Instant::now() < deadline => {
+                    tokio::time::sleep(LOOK_AGAIN).await;
+                }
+                started => return started.map_err(|failure| not_started(container, failure)),
             }
-            error
-        })
+        }
+    }
+
+    async fn start_once(&self, container: &str) -> Result<(), EngineFailure> {
+        let transport = |error: Error| EngineFailure::Transport {
+            text: error.to_string(),
+        };
+        let _slot = self.lanes().create_slot().await.map_err(transport)?;
+        let client = &self.engine().await.map_err(transport)?.client;
+        let started = client.start_container(container, None::<StartContainerOptions>);
+        call(CREATE_CALL, started).await
     }
 
     pub(super) async fn stop_gently(&self, container: &str, grace: Option<Duration>) -> Result<()> {
@@ -84,6 +90,33 @@ impl DockerProvider {
             format!("container `{}` could not be signalled", name_of(container))
         })
     }
+}
+
+fn is_ambiguous(failure: &EngineFailure) -> bool {
+    failure.text().is_some_and(|text| text.contains("is ambiguous"))
+}
+
+fn not_started(container: &str, failure: EngineFailure) -> Error {
+    let missing = failure.text().is_some_and(|text| {
+        text.contains("no such file or directory") || text.contains("executable file not found")
+    });
+    let ambiguous = is_ambiguous(&failure);
+    let kind = if ambiguous {
+        ErrorKind::Conflict
+    } else {
+        ErrorKind::CreateFailed
+    };
+    let text = format!("container `{}` could not be started", name_of(container));
+    let error = failure.into_error(Operation::Start, text, kind);
+    if missing {
+        return error.with_hint("the image may have no such program, or a mount may have no such source");
+    }
+    if ambiguous {
+        return error.with_hint(
+            "remove all networks of that name but one, by their ids, or take another project name",
+        );
+    }
+    error
 }
 
 /// What does not run, or is gone, has ended.
