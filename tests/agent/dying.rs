@@ -74,8 +74,9 @@ fn is_end(kind: SandboxReason) -> bool {
 }
 
 /// Says whether a command was run. One that was not says why.
-fn was_run(result: &ExecResult) -> bool {
-    assert_eq!(result.exec_path, ExecPath::Agent, "{result:?}");
+fn was_run(handle: &SandboxHandle, result: &ExecResult) -> bool {
+    let why = handle.raw::<DockerRaw>().unwrap().engine_reason();
+    assert_eq!(result.exec_path, ExecPath::Agent, "{why:?}: {result:?}");
     if result.is_success() {
         return true;
     }
@@ -92,7 +93,7 @@ async fn by_one_connection(provider: &dyn SandboxProvider, handle: &SandboxHandl
     let until = Instant::now() + LIMIT;
     while Instant::now() < until {
         let result = provider.exec(handle, ExecOptions::new(["true"])).await.unwrap();
-        if !was_run(&result) {
+        if !was_run(handle, &result) {
             let raw = handle.raw::<DockerRaw>().unwrap();
             assert_eq!(raw.exec_path(), ExecPath::Agent, "{:?}", raw.engine_reason());
             return;
@@ -116,7 +117,7 @@ async fn by_many_connections(provider: &DockerProvider, id: &str, done: &AtomicU
             }
         };
         let result = provider.exec(&handle, ExecOptions::new(["true"])).await.unwrap();
-        if !was_run(&result) {
+        if !was_run(&handle, &result) {
             return;
         }
         done.fetch_add(1, Ordering::Relaxed);

@@ -32,7 +32,7 @@ pub(super) async fn out_of_reach(
     let suspicion = if agent.is_main_process() {
         Suspicion::MainProcess
     } else {
-        Suspicion::Event
+        Suspicion::Process
     };
     let (reason, message) = exec::ending(provider, container_id, suspicion).await?;
     Some(ExecResult::sandbox_failure(reason, message, ExecPath::Agent))

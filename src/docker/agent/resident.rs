@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bollard::models::ContainerInspectResponse;
+use tokio::time::Instant;
 
 use crate::error::SandboxReason;
 use crate::spec::{ExecPath, ExecResult};
@@ -21,6 +22,9 @@ const RECENT: Duration = Duration::from_millis(20);
 
 /// How long a living agent may take to answer until the engine is asked what is with its sandbox.
 const ANSWER: Duration = Duration::from_millis(50);
+
+/// A connection that fails in this time has not waited for an agent.
+const AT_ONCE: Duration = Duration::from_secs(1);
 
 /// Which way a command goes.
 pub(super) enum Route {
@@ -231,6 +235,18 @@ impl Resident {
         if let Some(known) = self.known() {
             return known;
         }
+        let began = Instant::now();
+        let why = match self.connect(provider, container_id).await {
+            Ok(link) => return Ok(link),
+            Err(Lost(why)) => why,
+        };
+        if began.elapsed() > AT_ONCE {
+            return Err(self.out_of_reach(provider, container_id, why).await);
+        }
+        if let Some(result) = ending::out_of_reach(provider, container_id, self).await {
+            return Err(Route::Ended(Box::new(result)));
+        }
+        // What could not be started for a moment, for want of memory or processes, may be by now.
         match self.connect(provider, container_id).await {
             Ok(link) => Ok(link),
             Err(Lost(why)) => Err(self.out_of_reach(provider, container_id, why).await),

@@ -144,6 +144,8 @@ pub(in crate::docker) async fn sandbox_died(
 pub(in crate::docker) enum Suspicion {
     /// Its main process does not answer any more.
     MainProcess,
+    /// A process in it does not answer any more, or can't be reached.
+    Process,
     /// Nothing but what the engine has recorded, if it has.
     Event,
 }
@@ -160,10 +162,15 @@ pub(in crate::docker) async fn ending(
     }
     let since = provider.engine().await.ok()?.engine_now().minus(LOOK_BACK);
     let mut died = look_for_death(provider, container_id, since, &SETTLE).await;
-    if died.is_none()
-        && (suspicion == Suspicion::MainProcess || events(provider, container_id, since).await.is_any())
-    {
-        died = look_for_death(provider, container_id, since, &ENDING).await;
+    if died.is_none() {
+        let pauses = match suspicion {
+            Suspicion::MainProcess => &ENDING[..],
+            _ if events(provider, container_id, since).await.is_any() => &ENDING,
+            // What is recorded comes as late as the end itself.
+            Suspicion::Process => &ENDING[..ENDING.len() / 2],
+            Suspicion::Event => &[],
+        };
+        died = look_for_death(provider, container_id, since, pauses).await;
     }
     match died {
         Some(died) => Some(died),
