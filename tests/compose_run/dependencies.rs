@@ -68,12 +68,14 @@ async fn b38_what_is_not_required_costs_a_warning() {
 #[tokio::test]
 async fn b38_a_one_shot_that_never_ends_is_a_typed_time_out_that_says_who_waits() {
     let Some(test) = docker().await else { return };
-    let project = project(&test, &chain("sleep 300", "", ""))
+    let project = project(&test, &chain("[sh, -c, 'echo at it; exec sleep 300']", "", ""))
         .with_timeout(Duration::from_secs(4))
         .unwrap();
     let error = project.start().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Timeout);
     assert!(story(&error).contains("`s2` waits for `s1`"), "{}", story(&error));
+    let words = "the last output of `s1` was:\nat it";
+    assert!(error.to_string().contains(words), "{}", story(&error));
     assert_gone(&project.project().unwrap()).await;
 }
 

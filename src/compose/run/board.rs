@@ -103,8 +103,19 @@ impl Board {
         probes.insert(service, probe);
     }
 
-    /// The error of a start that took too long: it says who waits for whom.
-    pub(super) fn too_late(&self, project: &str, timeout: Duration) -> Error {
+    /// The services that hold the others up: those that are waited for and wait for nobody, and those not healthy yet.
+    pub(super) fn holding_up(&self) -> Vec<usize> {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let waits = |service: usize| waiting.get(&service).is_some_and(|others| !others.is_empty());
+        let is_waited_for = |service: usize| waiting.values().any(|others| others.contains(&service));
+        (0..self.names.len())
+            .filter(|&service| !waits(service))
+            .filter(|&service| is_waited_for(service) || *self.stages[service].borrow() == Stage::Started)
+            .collect()
+    }
+
+    /// The error of a start that took too long: it says who waits for whom, and then what is told of those.
+    pub(super) fn too_late(&self, project: &str, timeout: Duration, told: &str) -> Error {
         let behind: Vec<String> = (0..self.names.len())
             .filter(|service| *self.stages[*service].borrow() < Stage::NoCheck)
             .map(|service| self.state_of(service))
@@ -117,9 +128,9 @@ impl Board {
         Error::new(
             ErrorKind::Timeout,
             Operation::ComposeUp,
-            format!("project `{project}` was not ready within {timeout:?}: {behind}"),
+            format!("project `{project}` was not ready within {timeout:?}: {behind}{told}"),
         )
-        .with_hint("raise the time-out (`--wait-timeout`), or start the services that are waited for alone to see their logs")
+        .with_hint("raise the time-out (`--wait-timeout`)")
     }
 
     fn state_of(&self, service: usize) -> String {

@@ -28,7 +28,7 @@ impl Crew {
         service_failure(name, what, &printed, probe.as_ref())
     }
 
-    async fn last_lines(&self, container: &str) -> String {
+    pub(super) async fn last_lines(&self, container: &str) -> String {
         match self.containers(Operation::ComposeUp) {
             Ok(containers) => containers.last_log_lines(container).await.join("\n"),
             Err(_) => String::new(),

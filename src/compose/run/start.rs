@@ -9,10 +9,14 @@ use crate::spec::container::RestartPolicy;
 
 use super::board::{Board, Stage};
 use super::crew::Crew;
+use super::failure::last_part;
 use super::gate::may_restart;
 use super::health::{MOST_FAILURES, Unhealthy};
 use super::progress::ServiceProgress;
 use super::watch::Watch;
+
+/// Of so many services that hold others up the last output is told.
+const MOST_TOLD: usize = 3;
 
 /// How a start is made.
 #[derive(Clone, Debug)]
@@ -38,9 +42,26 @@ impl Crew {
     /// Nothing is removed when it fails or is dropped: that is the caller's, who holds what was made.
     pub(crate) async fn start(&self, options: &StartOptions) -> Result<()> {
         let start = Start::new(self, options.poll_interval);
-        match tokio::time::timeout(options.timeout, start.run()).await {
-            Ok(result) => result,
-            Err(_) => Err(start.board.too_late(&self.plan.project, options.timeout)),
+        if let Ok(result) = tokio::time::timeout(options.timeout, start.run()).await {
+            return result;
+        }
+        let mut told = String::new();
+        for service in start.board.holding_up().into_iter().take(MOST_TOLD) {
+            told.push_str(&self.last_words(service).await);
+        }
+        Err(start.board.too_late(&self.plan.project, options.timeout, &told))
+    }
+
+    /// The end of what a service's first container printed, for an error; empty where that is nothing.
+    async fn last_words(&self, service: usize) -> String {
+        let Some(container) = self.ids_of_service(service).into_iter().next() else {
+            return String::new();
+        };
+        let printed = self.last_lines(&container).await;
+        let name = &self.plan.services[service].name;
+        match last_part(printed.trim_end()) {
+            "" => String::new(),
+            printed => format!("\nthe last output of `{name}` was:\n{printed}"),
         }
     }
 }

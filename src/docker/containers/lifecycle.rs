@@ -101,6 +101,9 @@ fn not_started(container: &str, failure: EngineFailure) -> Error {
         text.contains("no such file or directory") || text.contains("executable file not found")
     });
     let ambiguous = is_ambiguous(&failure);
+    let without_devices = failure
+        .text()
+        .is_some_and(|text| text.contains("could not select device driver"));
     let kind = if ambiguous {
         ErrorKind::Conflict
     } else {
@@ -110,6 +113,10 @@ fn not_started(container: &str, failure: EngineFailure) -> Error {
     let error = failure.into_error(Operation::Start, text, kind);
     if missing {
         return error.with_hint("the image may have no such program, or a mount may have no such source");
+    }
+    if without_devices {
+        return error
+            .with_hint("the engine has no such devices; leave `gpus` and reservations of devices out");
     }
     if ambiguous {
         return error.with_hint(

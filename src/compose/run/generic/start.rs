@@ -43,7 +43,7 @@ impl GenericCrew {
         };
         match tokio::time::timeout(options.timeout, start.run()).await {
             Ok(result) => result,
-            Err(_) => Err(start.board.too_late(&self.plan.project, options.timeout)),
+            Err(_) => Err(start.board.too_late(&self.plan.project, options.timeout, "")),
         }
     }
 }
