@@ -269,20 +269,6 @@ fn not_there(request: &CreateRequest, failure: &EngineFailure) -> Option<Error> 
         return Some(error);
     }
     let host = request.body.host_config.as_ref();
-    let network = host.and_then(|host| host.network_mode.as_deref());
-    if let Some(network) = network.filter(|network| text.contains(&format!("network {network} not found"))) {
-        return Some(
-            Error::new(
-                ErrorKind::NotFound,
-                Operation::Create,
-                format!("the engine has no network `{}`", network.escape_debug()),
-            )
-            .with_hint(format!(
-                "make it first, as with `docker network create {}`, or name another one",
-                network.escape_debug()
-            )),
-        );
-    }
     let runtime = host.and_then(|host| host.runtime.as_deref());
     unable(&request.options.resources, runtime, failure.text()?)
 }

@@ -204,7 +204,12 @@ async fn a_network_that_is_not_there_is_named_and_nothing_is_left() {
             "{}",
             error.report()
         );
-        assert!(error.hint().unwrap().contains("make the network first"));
+        assert!(
+            error
+                .hint()
+                .unwrap()
+                .contains("make it first, as with `docker network create ")
+        );
         test.provider.aclose().await.unwrap();
         assert_eq!(test.containers().await, Vec::<String>::new());
     }

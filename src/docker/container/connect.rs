@@ -131,7 +131,11 @@ pub(in crate::docker) fn no_such_network<'a>(
             Operation::Create,
             format!("the engine has no network `{}`", missing.escape_debug()),
         )
-        .with_hint("make the network first, or correct its name; without one a sandbox is on the engine's default bridge")
+        .with_hint(format!(
+            "make it first, as with `docker network create {}`, or correct its name; without one a sandbox is on the engine's \
+             default bridge",
+            missing.escape_debug()
+        ))
         .with_source(failure.clone()),
     )
 }
