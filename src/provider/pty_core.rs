@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn z1_nothing_means_exited_and_drained_and_stays() {
+    async fn z1_z3_nothing_means_exited_and_drained_and_stays() {
         let (core, taps) = core();
         taps.stdout.as_ref().unwrap().send(Bytes::new()).await.unwrap();
         taps.stdout

@@ -97,7 +97,7 @@ impl Local {
     }
 
     /// Sends a signal to the command.
-    async fn signal(&self, signal: &str) {
+    async fn signal(&mut self, signal: &str) {
         // `setsid --wait` is this process's child, the command is its only one.
         let parent = self.child.id().unwrap();
         let children = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap();

@@ -144,7 +144,7 @@ impl EnginePty {
         match call(CLOSE, exec.client.inspect_exec(&exec.exec_id)).await {
             Ok(inspected) if inspected.running == Some(true) => {
                 if is_paused(&self.provider, &exec.container_id).await {
-                    return Some(self.paused());
+                    return Some(Self::paused());
                 }
                 Some(self.no_shell("closing a session"))
             }
@@ -157,7 +157,7 @@ impl EnginePty {
         }
     }
 
-    fn paused(&self) -> Error {
+    fn paused() -> Error {
         Error::new(
             ErrorKind::Sandbox(SandboxReason::Paused),
             Operation::Pty,
