@@ -247,6 +247,11 @@ fn is_missing_image(answer: &Result<ContainerCreateResponse, EngineFailure>) -> 
     })
 }
 
+/// What the engine says of a network that is not there: no other way of making the sandbox helps.
+#[derive(Debug, thiserror::Error)]
+#[error("network {0} not found")]
+pub(super) struct NoNetwork(String);
+
 /// The error for something that was asked for and that the engine does not have.
 fn not_had(request: &CreateRequest, text: &str) -> Option<Error> {
     let host = request.body.host_config.as_ref();
@@ -254,10 +259,11 @@ fn not_had(request: &CreateRequest, text: &str) -> Option<Error> {
     if let Some(network) = network.filter(|network| text.contains(&format!("network {network} not found"))) {
         return Some(
             Error::new(
-                ErrorKind::NotFound,
+                ErrorKind::CreateFailed,
                 Operation::Create,
                 format!("the engine has no network `{}`", network.escape_debug()),
             )
+            .with_source(NoNetwork(network.to_owned()))
             .with_hint(format!(
                 "make it first, as with `docker network create {}`, or name another one",
                 network.escape_debug()

@@ -306,7 +306,8 @@ async fn a_missing_network_is_named_with_what_to_do() {
         .await;
     let hint = "make it first, as with `docker network create gym-sandbox-nonexistent`, or name another one";
     let said = format!(
-        "error: create sandbox: the engine has no network `gym-sandbox-nonexistent`\n  hint: {hint}\n"
+        "error: create sandbox: the engine has no network `gym-sandbox-nonexistent`\n  \
+         caused by: network gym-sandbox-nonexistent not found\n  hint: {hint}\n"
     );
     assert_eq!(answer.text(), expected(125, "", &said));
 }

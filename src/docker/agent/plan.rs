@@ -1,5 +1,6 @@
 //! Whether a new sandbox gets the agent, and how; and what becomes of it when the agent does not work there.
 
+use std::error::Error as _;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use bollard::models::ContainerCreateBody;
 use crate::error::{Error, ErrorKind, Operation, Result, SandboxReason};
 use crate::spec::{ExecReason, SandboxId, SandboxSpec};
 
+use super::super::create::NoNetwork;
 use super::super::failure::EngineFailure;
 use super::super::owner::Keep;
 use super::super::request::CreateRequest;
@@ -220,6 +222,7 @@ impl Plan {
             ErrorKind::CreateFailed | ErrorKind::Internal | ErrorKind::InvalidArgument
         ) || self.policy == ExecPathPolicy::Agent
             || self.needs_agent.is_some()
+            || error.source().is_some_and(|source| source.is::<NoNetwork>())
         {
             return Err(error);
         }
