@@ -73,11 +73,7 @@ impl Engine {
             .stderr(log)
             .spawn()
             .unwrap();
-        let mut engine = Self {
-            daemon,
-            host,
-            folder: folder,
-        };
+        let mut engine = Self { daemon, host, folder };
         let began = Instant::now();
         while !engine.answers().await {
             let ended = engine.daemon.try_wait().unwrap();
@@ -145,7 +141,6 @@ impl Drop for Engine {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[expect(clippy::print_stderr, reason = "a skipped test says why")]
 async fn d01_an_engine_with_user_namespaces_has_the_agent_too() {
     if let Some(why) = obstacle() {
         // Who has an engine of his own keeps the users of his machine; `scripts/engine.sh` makes it with the engine.
