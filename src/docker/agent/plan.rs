@@ -1,6 +1,6 @@
 //! Whether a new sandbox gets the agent, and how; and what becomes of it when the agent does not work there.
 
-use std::error::Error as _;
+use std::error::Error as StdError;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -222,7 +222,7 @@ impl Plan {
             ErrorKind::CreateFailed | ErrorKind::Internal | ErrorKind::InvalidArgument
         ) || self.policy == ExecPathPolicy::Agent
             || self.needs_agent.is_some()
-            || error.source().is_some_and(|source| source.is::<NoNetwork>())
+            || error.source().is_some_and(<dyn StdError>::is::<NoNetwork>)
         {
             return Err(error);
         }
