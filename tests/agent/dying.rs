@@ -74,9 +74,9 @@ fn is_end(kind: SandboxReason) -> bool {
 }
 
 /// Says whether a command was run. One that was not says why.
-fn was_run(handle: &SandboxHandle, result: &ExecResult) -> bool {
+fn was_run(handle: &SandboxHandle, result: &ExecResult, path: ExecPath) -> bool {
     let why = handle.raw::<DockerRaw>().unwrap().engine_reason();
-    assert_eq!(result.exec_path, ExecPath::Agent, "{why:?}: {result:?}");
+    assert_eq!(result.exec_path, path, "{why:?}: {result:?}");
     if result.is_success() {
         return true;
     }
@@ -89,13 +89,18 @@ fn was_run(handle: &SandboxHandle, result: &ExecResult) -> bool {
 }
 
 /// Gives commands to one handle until the sandbox has ended.
-async fn by_one_connection(provider: &dyn SandboxProvider, handle: &SandboxHandle, done: &AtomicUsize) {
+async fn by_one_connection(
+    provider: &dyn SandboxProvider,
+    handle: &SandboxHandle,
+    done: &AtomicUsize,
+    path: ExecPath,
+) {
     let until = Instant::now() + LIMIT;
     while Instant::now() < until {
         let result = provider.exec(handle, ExecOptions::new(["true"])).await.unwrap();
-        if !was_run(handle, &result) {
+        if !was_run(handle, &result, path) {
             let raw = handle.raw::<DockerRaw>().unwrap();
-            assert_eq!(raw.exec_path(), ExecPath::Agent, "{:?}", raw.engine_reason());
+            assert_eq!(raw.exec_path(), path, "{:?}", raw.engine_reason());
             return;
         }
         done.fetch_add(1, Ordering::Relaxed);
@@ -117,7 +122,7 @@ async fn by_many_connections(provider: &DockerProvider, id: &str, done: &AtomicU
             }
         };
         let result = provider.exec(&handle, ExecOptions::new(["true"])).await.unwrap();
-        if !was_run(&handle, &result) {
+        if !was_run(&handle, &result, ExecPath::Agent) {
             return;
         }
         done.fetch_add(1, Ordering::Relaxed);
@@ -163,7 +168,7 @@ async fn die_under_commands(death: Death, is_main: bool) {
     let id = sandbox.handle.sandbox_id().as_str();
     let done = Arc::new(AtomicUsize::new(0));
     let near = futures::future::join_all(
-        (0..AT_ONCE).map(|_| by_one_connection(&*sandbox.provider, &sandbox.handle, &done)),
+        (0..AT_ONCE).map(|_| by_one_connection(&*sandbox.provider, &sandbox.handle, &done, ExecPath::Agent)),
     );
     let far = futures::future::join_all((0..AT_ONCE).map(|_| by_many_connections(&afar, id, &done)));
     let terminals = by_terminals(&*sandbox.provider, &sandbox.handle, &done);
@@ -174,6 +179,28 @@ async fn die_under_commands(death: Death, is_main: bool) {
     tokio::join!(near, far, terminals, end);
     afar.aclose().await.unwrap();
     sandbox.close().await;
+}
+
+/// The engine writes why it can't start a command in a container that has just died to where the command would print.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b08_d05_d06_a_sandbox_that_dies_under_commands_of_the_engine_is_no_failed_start() {
+    for death in [Death::Killed, Death::Removed, Death::Stopped, Death::OutOfMemory] {
+        let Some(test) = docker(ExecPathPolicy::Engine).await else {
+            return;
+        };
+        let sandbox = Kept::new(&test, death.spec(false)).await;
+        let done = AtomicUsize::new(0);
+        let (provider, handle) = (&*sandbox.provider, &sandbox.handle);
+        let commands = futures::future::join_all(
+            (0..2 * AT_ONCE).map(|_| by_one_connection(provider, handle, &done, ExecPath::Engine)),
+        );
+        let end = async {
+            until_all(&done, 2 * AT_ONCE * BEFORE).await;
+            death.bring_about(&sandbox).await;
+        };
+        tokio::join!(commands, end);
+        sandbox.close().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
