@@ -5,13 +5,11 @@ use std::sync::Arc;
 use futures::future::{join_all, try_join_all};
 use gym_sandbox::compose::{AsyncSandboxCompose, PlanOptions, ProjectNetworks, Source};
 use gym_sandbox::container::NetworkSpec;
-use gym_sandbox::docker::DockerProvider;
 use gym_sandbox::provider::ContainersProvider;
 use gym_sandbox::{ErrorKind, SandboxProvider};
 
 use crate::common::{DockerTest, docker};
-use crate::proxy::Proxy;
-use crate::support::{left_of, printed, project, story, unique};
+use crate::support::{behind_proxy, left_of, printed, project, story, unique};
 
 /// What of a project there can be once on an engine, and how each copy says which it is.
 const COPY: &str = "
@@ -124,16 +122,9 @@ const CALLS: usize = 23;
 #[tokio::test(flavor = "multi_thread")]
 async fn sixteen_copies_at_once_cost_few_calls_each_and_leave_nothing() {
     let Some(test) = docker().await else { return };
-    let Some(proxy) = Proxy::start().await else {
-        eprintln!("skipped: the engine has no local socket");
+    let Some((proxy, provider)) = behind_proxy(&test).await else {
         return;
     };
-    let mut config = crate::common::config();
-    config.host = Some(proxy.address());
-    config
-        .default_metadata
-        .insert(crate::common::TEST_LABEL.to_owned(), test.label().to_owned());
-    let provider = Arc::new(DockerProvider::connect(config).await.unwrap());
     let copy = || {
         let yaml = "
 services:

@@ -4,26 +4,20 @@ use std::path::Path;
 use std::sync::Arc;
 
 use gym_sandbox::compose::{AsyncSandboxCompose, ProjectName, Source};
-use gym_sandbox::docker::DockerProvider;
 use gym_sandbox::{ErrorKind, ImageProblem, SandboxProvider};
 
-use crate::common::{config, docker};
-use crate::proxy::Proxy;
-use crate::support::{engine, left_of, story, unique};
+use crate::common::docker;
+use crate::support::{behind_proxy, engine, left_of, story, unique};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ipv6_that_the_engine_has_no_subnet_for_is_refused_before_anything_is_made() {
     let Some(test) = docker().await else { return };
-    let Some(proxy) = Proxy::start().await else {
-        eprintln!("skipped: the engine has no local socket");
+    let Some((proxy, provider)) = behind_proxy(&test).await else {
         return;
     };
     let version = engine().version().await.unwrap().api_version.unwrap();
     let has_subnets = version.split_once('.').unwrap().1.parse::<u32>().unwrap() >= 46;
     let pools = test.provider.diagnose().await.unwrap().address_pools_basis;
-    let mut config = config();
-    config.host = Some(proxy.address());
-    let provider = Arc::new(DockerProvider::connect(config).await.unwrap());
     for (network, kind) in [
         ("{enable_ipv6: true}", ErrorKind::Unsupported),
         (

@@ -9,9 +9,11 @@ use bollard::query_parameters::{
     ListContainersOptionsBuilder, ListNetworksOptionsBuilder, ListVolumesOptionsBuilder,
 };
 use gym_sandbox::compose::{AsyncSandboxCompose, ProjectName, Source};
+use gym_sandbox::docker::DockerProvider;
 use gym_sandbox::{Error, SandboxProvider};
 
-use crate::common::DockerTest;
+use crate::common::{DockerTest, TEST_LABEL};
+use crate::proxy::Proxy;
 
 /// The label that docker compose finds projects by.
 const PROJECT: &str = "com.docker.compose.project";
@@ -22,6 +24,20 @@ const SETTLE: Duration = Duration::from_secs(60);
 /// A provider for the facade.
 pub(crate) fn provider(test: &DockerTest) -> Arc<dyn SandboxProvider> {
     Arc::clone(&test.provider) as Arc<dyn SandboxProvider>
+}
+
+/// A provider behind a proxy, for the same test. None, with a word about it, where the engine has no local socket.
+pub(crate) async fn behind_proxy(test: &DockerTest) -> Option<(Proxy, Arc<DockerProvider>)> {
+    let Some(proxy) = Proxy::start().await else {
+        eprintln!("skipped: the engine has no local socket");
+        return None;
+    };
+    let mut config = crate::common::config();
+    config.host = Some(proxy.address());
+    config
+        .default_metadata
+        .insert(TEST_LABEL.to_owned(), test.label().to_owned());
+    Some((proxy, Arc::new(DockerProvider::connect(config).await.unwrap())))
 }
 
 /// A project of a text, with a name of its own.

@@ -1,12 +1,11 @@
 //! Volumes that are filled before a service sees them (contract D20), and what is refused about mounts.
 
 use gym_sandbox::compose::{AsyncSandboxCompose, PlanOptions, ProjectName, Source, VolumeSource};
-use gym_sandbox::docker::DockerProvider;
 use gym_sandbox::{ErrorKind, FileOwner, PathProblem, Resource, SandboxProvider};
 
 use crate::common::docker;
-use crate::proxy::{Cut, Proxy};
-use crate::support::{left_of, printed, project, story};
+use crate::proxy::Cut;
+use crate::support::{behind_proxy, left_of, printed, project, story};
 
 #[tokio::test]
 async fn d20_a_volume_is_filled_with_files_of_the_caller_for_the_services_user() {
@@ -137,16 +136,9 @@ networks: {{theirs: {{external: true, name: {name}_default}}}}
 #[tokio::test(flavor = "multi_thread")]
 async fn d20_a_volume_that_can_not_be_filled_is_told_with_its_service_and_leaves_nothing() {
     let Some(test) = docker().await else { return };
-    let Some(proxy) = Proxy::start().await else {
-        eprintln!("skipped: the engine has no local socket");
+    let Some((proxy, provider)) = behind_proxy(&test).await else {
         return;
     };
-    let mut config = crate::common::config();
-    config.host = Some(proxy.address());
-    config
-        .default_metadata
-        .insert(crate::common::TEST_LABEL.to_owned(), test.label().to_owned());
-    let provider = std::sync::Arc::new(DockerProvider::connect(config).await.unwrap());
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("file"), "seeded").unwrap();
     let gone = folder.path().join("gone");
