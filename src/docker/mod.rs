@@ -30,6 +30,7 @@ mod pause;
 mod per_container;
 mod probe;
 mod pty;
+mod raw;
 mod request;
 mod requirements;
 mod services;
@@ -58,7 +59,7 @@ use crate::provider::{
     SnapshotProvider, SpawnProvider, StatsProvider, SweepProvider,
 };
 use crate::provider::{PtyAttachProvider, PtyProvider};
-use crate::spec::{ExecOptions, ExecPath, ExecResult, Mapping, SandboxId, SandboxSpec, SandboxStatus};
+use crate::spec::{ExecOptions, ExecResult, Mapping, SandboxId, SandboxSpec, SandboxStatus};
 
 pub use admission::{CreateQueue, QueuedCreate, WaitingCreate};
 pub use agent::ExecPathPolicy;
@@ -74,11 +75,12 @@ pub use config::{
 };
 pub use doctor::EngineReport;
 pub use image::{ImageReference, PullConfig};
+pub use raw::DockerRaw;
 
-use admission::{Admission, Reservation};
+use admission::Admission;
 use connect::Engine;
 use lanes::Lanes;
-use lease::{Keeper, Taken};
+use lease::Keeper;
 use options::ExecDefaults;
 
 /// The name of this provider.
@@ -120,35 +122,6 @@ struct Shared {
     keeper: OnceLock<Arc<Keeper>>,
     /// The sweep at connect is begun.
     swept: OnceLock<()>,
-}
-
-/// What the Docker provider keeps in a handle.
-///
-/// Not stable and not part of a descriptor: the sandbox's id and the provider's name are what survives a process.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct DockerRaw {
-    /// The full id of the container.
-    pub container_id: String,
-    /// The shell that runs shell lines; none in an image without one.
-    pub shell: Option<String>,
-    agent: Arc<agent::Resident>,
-    /// The memory that it counts for, until it is closed.
-    admitted: Option<Arc<Reservation>>,
-    /// It is another process's, and held by this one as long as there is a handle.
-    _taken: Option<Arc<Taken>>,
-}
-
-impl DockerRaw {
-    /// How commands are run now; before the first command, how they will be tried.
-    pub fn exec_path(&self) -> ExecPath {
-        self.agent.exec_path()
-    }
-
-    /// Why commands are run by the engine's exec; none while they are run by the resident agent.
-    pub fn engine_reason(&self) -> Option<Arc<str>> {
-        self.agent.engine_reason()
-    }
 }
 
 impl DockerProvider {
