@@ -290,6 +290,14 @@ pub(in crate::docker) async fn look_for_exit(exec: &ExecCall) -> ExitLook {
     }
 }
 
+/// Says whether an exec that has exited was never a process: then its code is the engine's word for that.
+pub(in crate::docker) async fn never_ran(exec: &ExecCall, code: i64) -> bool {
+    classify::is_start_failure(code)
+        && look(exec)
+            .await
+            .is_ok_and(|inspected| inspected.pid.unwrap_or_default() == 0)
+}
+
 async fn look(exec: &ExecCall) -> Result<ExecInspectResponse, EngineFailure> {
     call(QUICK, exec.client.inspect_exec(&exec.exec_id)).await
 }

@@ -33,12 +33,12 @@ use session::DockerExec;
 use start::Running;
 
 pub(super) use crate::provider::signal_name;
-pub(super) use drive::{ExitLook, exit_of, look_for_exit};
+pub(super) use drive::{ExitLook, exit_of, look_for_exit, never_ran};
 pub(super) use guard::{KillGuard, KillTarget};
 pub(super) use kill::signal_group;
 pub(super) use kill_batch::Kills;
 pub(super) use start::{ExecCall, Input, Output, Refusal, start};
-pub(super) use state::{Suspicion, ending, is_paused, not_usable, sandbox_died};
+pub(super) use state::{Suspicion, end_before_start, ending, is_paused, not_usable, sandbox_died};
 
 /// The variable that marks the processes of one command; the only difference between the environment of a command and
 /// that of the sandbox.
@@ -305,17 +305,10 @@ impl DockerProvider {
     /// nothing the command is to blame for.
     async fn not_started(&self, container_id: &str, text: &str) -> ExecResult {
         let problem = classify::start_problem(text);
-        let unusable = if problem == StartProblem::Other {
-            state::ending(self, container_id, Suspicion::Event).await
-        } else {
-            state::not_usable(self, container_id).await
-        };
-        match unusable {
-            // A pause is refused in another way, and an engine that is away says nothing of the sandbox.
-            Some((reason, message)) if !matches!(reason, SandboxReason::Paused | UNREACHABLE) => {
-                ExecResult::sandbox_failure(reason, message, ExecPath::Engine)
-            }
-            _ => ExecResult::start_failure(problem, text.trim_end(), ExecPath::Engine),
+        let suspicion = (problem == StartProblem::Other).then_some(Suspicion::Process);
+        match state::end_before_start(self, container_id, suspicion).await {
+            Some((reason, message)) => ExecResult::sandbox_failure(reason, message, ExecPath::Engine),
+            None => ExecResult::start_failure(problem, text.trim_end(), ExecPath::Engine),
         }
     }
 

@@ -179,6 +179,20 @@ pub(in crate::docker) async fn ending(
     }
 }
 
+/// After the engine could not start a process: says whether the sandbox has ended, or with a suspicion is about to. A pause
+/// is refused in another way, and an engine that is away says nothing of the sandbox.
+pub(in crate::docker) async fn end_before_start(
+    provider: &DockerProvider,
+    container_id: &str,
+    suspicion: Option<Suspicion>,
+) -> Option<(SandboxReason, String)> {
+    let found = match suspicion {
+        Some(suspicion) => ending(provider, container_id, suspicion).await,
+        None => not_usable(provider, container_id).await,
+    };
+    found.filter(|(reason, _)| !matches!(*reason, SandboxReason::Paused | UNREACHABLE))
+}
+
 async fn look_for_death(
     provider: &DockerProvider,
     container_id: &str,

@@ -10,7 +10,8 @@ use tokio::sync::mpsc;
 
 use super::super::DockerProvider;
 use super::super::exec::{
-    ExecCall, ExitLook, KillGuard, Output, Refusal, exit_of, look_for_exit, sandbox_died,
+    ExecCall, ExitLook, KillGuard, Output, Refusal, Suspicion, end_before_start, exit_of, look_for_exit,
+    never_ran, sandbox_died,
 };
 use super::core::{Core, Over, Taps};
 
@@ -84,15 +85,21 @@ impl Pump {
         }
     }
 
-    /// A program that was killed may have been killed with its sandbox, which is no exit of its own.
+    /// A program that was killed may have been killed with its sandbox, and one that never ran not have run because of its
+    /// end: that is no exit of its own.
     async fn note_exit(&self, code: i64) {
         self.guard.lock().unwrap_or_else(PoisonError::into_inner).disarm();
-        if code == 137 {
-            let exec = &self.exec;
-            if let Some((_, why)) = sandbox_died(&self.provider, &exec.container_id, exec.started_at).await {
-                self.core.end(Over::Lost(why.into()));
-                return;
-            }
+        let (provider, exec) = (&self.provider, &self.exec);
+        let died = if code == 137 {
+            sandbox_died(provider, &exec.container_id, exec.started_at).await
+        } else if never_ran(exec, code).await {
+            end_before_start(provider, &exec.container_id, Some(Suspicion::Event)).await
+        } else {
+            None
+        };
+        if let Some((_, why)) = died {
+            self.core.end(Over::Lost(why.into()));
+            return;
         }
         self.core.note_exit(i32::try_from(code).unwrap_or(i32::MAX));
     }
