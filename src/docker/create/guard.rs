@@ -115,11 +115,11 @@ impl CreateGuard {
 
 /// The long form of a mount of a named volume.
 fn long_form(bind: &str) -> Option<Mount> {
+    const KNOWN: [&str; 4] = ["", "rw", "ro", "nocopy"];
     let mut parts = bind.splitn(3, ':');
     let (source, target) = (parts.next()?, parts.next()?);
     let options: Vec<&str> = parts.next().unwrap_or_default().split(',').collect();
-    let is_known = |option: &&str| ["", "rw", "ro", "nocopy"].contains(option);
-    if !is_volume_name(source) || !options.iter().all(|option| is_known(option)) {
+    if !is_volume_name(source) || !options.iter().all(|option| KNOWN.contains(option)) {
         return None;
     }
     Some(Mount {
