@@ -21,6 +21,8 @@ pub(crate) enum Cut {
     Hold,
     /// The request reaches the engine; the client gets no answer.
     HoldAnswer,
+    /// The request reaches the engine when [`Proxy::release`] is called.
+    UntilReleased,
     /// The client's side is closed when the engine has sent this, which is passed on.
     AtOutput(&'static str),
     /// The request does not reach the engine; the client is told that this can't be done.
@@ -50,6 +52,7 @@ struct State {
     rules: Mutex<Vec<(&'static str, Cut)>>,
     requests: Mutex<Vec<String>>,
     outage: watch::Sender<Outage>,
+    released: watch::Sender<bool>,
 }
 
 impl Proxy {
@@ -69,6 +72,7 @@ impl Proxy {
             rules: Mutex::default(),
             requests: Mutex::default(),
             outage: watch::Sender::default(),
+            released: watch::Sender::default(),
         });
         let serving = Arc::clone(&state);
         let server = tokio::spawn(async move {
@@ -113,6 +117,11 @@ impl Proxy {
     /// Cuts every connection and refuses new ones.
     pub(crate) fn go_down(&self) {
         self.state.go_down();
+    }
+
+    /// Lets through what was held until now.
+    pub(crate) fn release(&self) {
+        self.state.released.send_replace(true);
     }
 
     /// Takes connections again.
@@ -197,6 +206,10 @@ async fn serve(mut client: TcpStream, state: &Arc<State>) -> io::Result<()> {
                 return Ok(());
             }
         }
+    }
+    if cut == Some(Cut::UntilReleased) {
+        let mut released = state.released.subscribe();
+        let _never_closed = released.wait_for(|released| *released).await;
     }
     let mut engine = UnixStream::connect(&state.socket).await?;
     engine.write_all(&request).await?;

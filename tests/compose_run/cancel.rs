@@ -1,15 +1,18 @@
 //! Futures that are dropped at any point, and processes that are killed: nothing is left, or all of it bears labels.
 
 use std::collections::HashMap;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bollard::query_parameters::{
     ListContainersOptionsBuilder, ListNetworksOptionsBuilder, ListVolumesOptionsBuilder,
 };
-use gym_sandbox::ErrorKind;
+use gym_sandbox::compose::{AsyncSandboxCompose, ProjectName, Source};
+use gym_sandbox::{ErrorKind, SandboxProvider};
 
 use crate::common::docker;
-use crate::support::{assert_gone, engine, left_of, project};
+use crate::proxy::Cut;
+use crate::support::{assert_gone, behind_proxy, engine, left_of, project, unique};
 
 const PROJECT: &str = "
 services:
@@ -84,4 +87,39 @@ async fn everything_of_a_project_bears_the_labels_that_a_sweep_needs() {
     }
     project.stop().await.unwrap();
     assert_eq!(left_of(&name).await, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_container_that_the_engine_makes_after_its_project_was_removed_leaves_no_volume() {
+    let Some(test) = docker().await else { return };
+    let Some((proxy, provider)) = behind_proxy(&test).await else {
+        return;
+    };
+    let name = unique();
+    let project = AsyncSandboxCompose::new(Arc::clone(&provider) as Arc<dyn SandboxProvider>)
+        .with_source(Source::text("compose.yaml", PROJECT))
+        .with_project_name(ProjectName::Given(name.clone()));
+    proxy.cut("/containers/create", Cut::UntilReleased);
+    let start = tokio::spawn(async move { project.start().await.map(drop) });
+    until("the create is on its way", async || {
+        proxy.requests("/containers/create") > 0
+    })
+    .await;
+    start.abort();
+    let _aborted = start.await;
+    // Its volume and its network are gone, and then the create comes to the engine, which makes the volume again.
+    assert_gone(&name).await;
+    proxy.release();
+    provider.aclose().await.unwrap();
+    assert_eq!(left_of(&name).await, Vec::<String>::new());
+    let volume = engine().inspect_volume(&format!("{name}_data")).await;
+    assert!(volume.is_err(), "{volume:?}");
+}
+
+async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !holds().await {
+        assert!(Instant::now() < deadline, "not in time: {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
 }

@@ -40,6 +40,7 @@ impl DockerProvider {
             .collect();
         let keeper = self.keeper().await?;
         let mut guard = CreateGuard::new(self, id);
+        guard.mark_volumes(&mut body);
         // Before anything is made: whoever sees the container sees a living owner, too.
         if keep_of(&spec.labels) == Keep::No {
             keeper.hold(name);

@@ -3,12 +3,16 @@
 use std::time::Duration;
 
 use bollard::errors::Error as BollardError;
-use bollard::models::ContainerCreateResponse;
+use bollard::models::{
+    ContainerCreateBody, ContainerCreateResponse, Mount, MountType, MountVolumeOptions, Volume,
+};
+use bollard::query_parameters::RemoveVolumeOptionsBuilder;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::docker::DockerProvider;
-use crate::docker::failure::EngineFailure;
+use crate::docker::container::is_volume_name;
+use crate::docker::failure::{EngineFailure, QUICK, call};
 use crate::docker::lease::give_up;
 use crate::docker::owner::LABEL;
 use crate::docker::status::Looked;
@@ -61,6 +65,31 @@ impl CreateGuard {
         }
     }
 
+    /// Marks the named volumes that the engine would make for the container, where they are gone by then. A mount in the
+    /// short form has no place for that, so that these are put in the long one; a relabelled one has no long form.
+    pub(in crate::docker) fn mark_volumes(&self, body: &mut ContainerCreateBody) {
+        let Some(host) = &mut body.host_config else { return };
+        let (volumes, binds): (Vec<String>, Vec<String>) = host
+            .binds
+            .take()
+            .unwrap_or_default()
+            .into_iter()
+            .partition(|bind| long_form(bind).is_some());
+        host.binds = (!binds.is_empty()).then_some(binds);
+        let mounts = host.mounts.get_or_insert_default();
+        mounts.extend(volumes.iter().filter_map(|bind| long_form(bind)));
+        for mount in mounts.iter_mut() {
+            if mount.typ == Some(MountType::VOLUME) && mount.source.is_some() {
+                let options = mount.volume_options.get_or_insert_default();
+                let labels = options.labels.get_or_insert_default();
+                labels.insert(token_label(), self.token.clone());
+            }
+        }
+        if mounts.is_empty() {
+            host.mounts = None;
+        }
+    }
+
     /// What was made is somebody else's now.
     pub(in crate::docker) fn disarm(mut self) {
         self.made = Made::HandedOut;
@@ -82,6 +111,28 @@ impl CreateGuard {
             Err(_) => error,
         }
     }
+}
+
+/// The long form of a mount of a named volume.
+fn long_form(bind: &str) -> Option<Mount> {
+    const KNOWN: [&str; 4] = ["", "rw", "ro", "nocopy"];
+    let mut parts = bind.splitn(3, ':');
+    let (source, target) = (parts.next()?, parts.next()?);
+    let options: Vec<&str> = parts.next().unwrap_or_default().split(',').collect();
+    if !is_volume_name(source) || !options.iter().all(|option| KNOWN.contains(option)) {
+        return None;
+    }
+    Some(Mount {
+        typ: Some(MountType::VOLUME),
+        source: Some(source.to_owned()),
+        target: Some(target.to_owned()),
+        read_only: options.contains(&"ro").then_some(true),
+        volume_options: Some(MountVolumeOptions {
+            no_copy: options.contains(&"nocopy").then_some(true),
+            ..MountVolumeOptions::default()
+        }),
+        ..Mount::default()
+    })
 }
 
 impl Drop for CreateGuard {
@@ -170,10 +221,40 @@ impl DockerProvider {
             .and_then(|config| config.labels.as_ref());
         let made_by = labels.and_then(|labels| labels.get(&token_label()));
         let is_ours = made_by.is_some_and(|made_by| made_by == token);
+        let inspected = *inspected;
+        let volumes = inspected.mounts.into_iter().flatten();
+        let volumes = volumes.filter_map(|mount| mount.name);
         match inspected.id {
             // By its id: the name may be another's in the next moment.
-            Some(container_id) if is_ours => self.remove_if_present(&container_id).await,
+            Some(container_id) if is_ours => {
+                let was_there = self.remove_if_present(&container_id).await?;
+                self.remove_made_with(volumes, token).await;
+                Ok(was_there)
+            }
             _ => Ok(false),
+        }
+    }
+
+    /// Removes the volumes that the engine has made with a container of this create: those of a project that was removed
+    /// while it was on its way.
+    async fn remove_made_with(&self, volumes: impl Iterator<Item = String>, token: &str) {
+        let Ok(engine) = self.engine().await else { return };
+        let options = RemoveVolumeOptionsBuilder::new().force(true).build();
+        for name in volumes {
+            let volume = call(QUICK, engine.client.inspect_volume(&name)).await;
+            let is_ours = |volume: &Volume| {
+                volume
+                    .labels
+                    .get(&token_label())
+                    .is_some_and(|made_by| made_by == token)
+            };
+            if !volume.as_ref().is_ok_and(is_ours) {
+                continue;
+            }
+            let removed = call(QUICK, engine.client.remove_volume(&name, Some(options.clone()))).await;
+            if let Err(failure) = removed {
+                tracing::warn!(volume = name, %failure, "a volume of a cancelled create could not be removed");
+            }
         }
     }
 }
