@@ -47,7 +47,7 @@ pub use handle::SandboxHandle;
 pub use images::{ImageProvider, SnapshotProvider};
 pub use logs::{LogsProvider, StatsProvider};
 pub use network::NetworkProvider;
-pub(crate) use network::{ALIAS, check_host_name, is_alias, shown_name};
+pub(crate) use network::{ALIAS, check_host_name, is_alias, is_host_name, shown_name};
 pub(crate) use on_signals::is_ending;
 pub use on_signals::{RemovedOnSignals, register_cleanup, remove_on_signals};
 pub use pause::PauseProvider;

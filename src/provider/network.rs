@@ -50,7 +50,7 @@ pub(crate) const ALIAS: &str = "an alias is parts of letters, digits, `-` and `_
      does not begin with `-`, all have at most 253";
 
 /// Says whether a text is the name of a host: as in RFC 1123; underscores are common among services, and resolve.
-fn is_host_name(name: &str) -> bool {
+pub(crate) fn is_host_name(name: &str) -> bool {
     is_alias(name) && name.split('.').all(|part| !part.ends_with('-'))
 }
 

@@ -16,6 +16,10 @@ use super::common;
 /// How long an engine may take to start or to end on a busy machine.
 const ENGINE: Duration = Duration::from_secs(120);
 
+/// Starts a dockerd that does not take the containerd of this machine, which has another mount namespace.
+const ON_ITS_OWN: &str =
+    r#"[ ! -d /run/containerd ] || mount -t tmpfs none /run/containerd; exec dockerd "$@""#;
+
 /// An engine that ends with the test.
 struct Engine {
     daemon: Child,
@@ -49,10 +53,13 @@ impl Engine {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name).display().to_string();
         let host = format!("unix://{}", path("socket"));
+        // What this machine's own engine is told is not for this one.
+        std::fs::write(folder.path().join("daemon.json"), "{}").unwrap();
         let log = std::fs::File::create(folder.path().join("log")).unwrap();
         // Without a network namespace of its own it would take the first engine's bridge away.
         let daemon = Command::new("unshare")
-            .args(["--net", "--mount", "dockerd"])
+            .args(["--net", "--mount", "sh", "-c", ON_ITS_OWN, "sh"])
+            .args(["--config-file", &path("daemon.json")])
             .args([
                 "--userns-remap=default",
                 "--bridge=none",

@@ -69,7 +69,7 @@ async fn b38_what_is_not_required_costs_a_warning() {
 async fn b38_a_one_shot_that_never_ends_is_a_typed_time_out_that_says_who_waits() {
     let Some(test) = docker().await else { return };
     let project = project(&test, &chain("[sh, -c, 'echo at it; exec sleep 300']", "", ""))
-        .with_timeout(Duration::from_secs(4))
+        .with_timeout(Duration::from_secs(10))
         .unwrap();
     let error = project.start().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Timeout);
@@ -93,7 +93,7 @@ services:
   b: {image: 'gym-sandbox/busybox:test', command: sleep 300, depends_on: {a: {condition: service_healthy}}}
 ",
     )
-    .with_timeout(Duration::from_secs(4))
+    .with_timeout(Duration::from_secs(10))
     .unwrap();
     let error = project.start().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Timeout);

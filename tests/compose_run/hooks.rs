@@ -220,7 +220,7 @@ async fn b38_a_post_start_hook_that_hangs_is_named_by_the_time_out() {
     let (progress, told) = listener();
     let project = after_start(&test, "sleep 300", "[sleep, '600']")
         .with_progress(progress)
-        .with_timeout(Duration::from_secs(4))
+        .with_timeout(Duration::from_secs(10))
         .unwrap();
     let error = project.start().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Timeout);

@@ -114,10 +114,10 @@ async fn b33_on_one_bridge_names_lead_to_the_own_project_and_long_ones_to_others
     assert!(story(&error).contains(&name), "{}", story(&error));
 }
 
-/// The most calls of the engine that a copy of two services may cost, up and down. 19 are needed on engines before API
-/// 1.44: six for each container (a create, a start, a removal, three looks), and seven for the project (its containers, its
-/// image, its network, which is looked for twice, and its events). On a busy machine a few more looks come to it.
-const CALLS: usize = 23;
+/// The most calls of the engine that a copy of two services may cost, up and down. 13 are needed on engines before API
+/// 1.44: three for each container (a create, a start, a removal), and seven for the project (its containers, its
+/// image, its network, which is looked for twice, and its events). On a busy machine a removal may be tried again.
+const CALLS: usize = 17;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sixteen_copies_at_once_cost_few_calls_each_and_leave_nothing() {
@@ -145,8 +145,11 @@ services:
     let names: Vec<String> = copies.iter().map(|copy| copy.project().unwrap()).collect();
     stop_all(&copies).await;
     let mut calls = proxy.lines().split_off(before);
-    // A lease is renewed whatever goes on.
-    calls.retain(|line| !line.contains("/volumes"));
+    // A lease is renewed, and containers are looked at, the more often the longer it takes.
+    let is_look = |line: &str| {
+        line.contains("GET ") && line.contains("/containers/") && !line.contains("/containers/json")
+    };
+    calls.retain(|line| !line.contains("/volumes") && !is_look(line));
     first.stop().await.unwrap();
     for name in &names {
         assert_eq!(left_of(name).await, Vec::<String>::new());

@@ -47,3 +47,18 @@ async fn b08_a_main_process_that_runs_out_of_memory_is_the_reason() {
     assert_eq!((detail.exit_code, detail.oom_killed), (Some(137), true));
     started.close().await;
 }
+
+#[tokio::test]
+async fn d06_a_main_process_that_ends_by_itself_after_a_child_ran_out_of_memory_is_not_the_reason() {
+    let main = format!("while [ ! -e /go ]; do sleep 0.1; done; {EAT}; exit 3");
+    let Some(started) = start(small().with_entrypoint(["sh", "-c", main.as_str()])).await else {
+        return;
+    };
+    let result = started.exec("touch /go; sleep 60").await;
+    assert_eq!(
+        result.reason,
+        Some(ExecReason::Sandbox(SandboxReason::NotRunning)),
+        "{result:?}"
+    );
+    started.close().await;
+}

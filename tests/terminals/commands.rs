@@ -18,6 +18,7 @@ on_both_paths!(
     y10_commands_take_turns_and_the_timeout_covers_the_wait,
     y11_a_timeout_leaves_the_callers_session_and_closes_the_implicit_one,
     y11_a_command_that_is_given_up_leaves_no_session_that_serves_others,
+    y11_a_command_in_a_named_session_that_is_given_up_keeps_it_from_others,
     y12_directory_and_variables_persist,
     y13_detached_commands_have_one_stream,
     l18_after_a_pause_no_session_serves_commands_by_itself,
@@ -222,6 +223,17 @@ async fn y11_a_command_that_is_given_up_leaves_no_session_that_serves_others(sub
     let options = PtyExecOptions::new("echo \"[$word]\"").with_session(&shell);
     let text = within(pty.exec(options)).await.unwrap().stdout().unwrap();
     assert!(text.ends_with("[here]\r\n"), "{text:?}");
+}
+
+async fn y11_a_command_in_a_named_session_that_is_given_up_keeps_it_from_others(subject: &Subject) {
+    let shell = subject.create(SandboxPtySpec::default()).await;
+    let pty = subject.sandbox.pty();
+    within(pty.exec("word=here")).await.unwrap();
+    let options = PtyExecOptions::new("sleep 4851").with_session(&shell);
+    let given_up = tokio::time::timeout(Duration::from_millis(500), pty.exec(options));
+    assert!(given_up.await.is_err());
+    let result = within(pty.exec("echo \"[$word]\"")).await.unwrap();
+    assert_eq!(result.stdout().unwrap(), "[]\r\n");
 }
 
 async fn y12_directory_and_variables_persist(subject: &Subject) {

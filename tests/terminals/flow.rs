@@ -133,19 +133,22 @@ async fn z1_reads_that_are_given_up_lose_no_byte(subject: &Subject) {
     let session = subject.create("stty raw; seq 1 200000").await;
     let mut seen = Vec::new();
     let mut given_up = 0;
-    loop {
-        let patience = Duration::from_micros((given_up % 7) * 50);
-        match tokio::time::timeout(patience, session.read()).await {
-            Ok(chunk) => {
-                let chunk = chunk.unwrap();
-                if chunk.is_empty() {
-                    break;
+    let reading = async {
+        loop {
+            let patience = Duration::from_micros((given_up % 7) * 50);
+            match tokio::time::timeout(patience, session.read()).await {
+                Ok(chunk) => {
+                    let chunk = chunk.unwrap();
+                    if chunk.is_empty() {
+                        break;
+                    }
+                    seen.extend_from_slice(&chunk);
                 }
-                seen.extend_from_slice(&chunk);
+                Err(_) => given_up += 1,
             }
-            Err(_) => given_up += 1,
         }
-    }
+    };
+    within(reading).await;
     let numbers = (1..=200_000_u32).flat_map(|number| format!("{number}\n").into_bytes());
     let expected: Vec<u8> = numbers.collect();
     assert!(seen == expected, "{} of {} bytes", seen.len(), expected.len());

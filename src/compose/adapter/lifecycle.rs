@@ -147,7 +147,8 @@ impl AsyncSandboxCompose {
     /// provider.
     ///
     /// A service that still runs has its `pre_stop` hooks run before, each at most once and for as long as the service gets
-    /// to end by itself: the grace, or 10 s where there is none.
+    /// to end by itself: the grace, or 10 s where there is none. A project that was connected to has its sandboxes stopped,
+    /// without hooks.
     ///
     /// # Errors
     /// The first thing that could not be removed, with the others attached. Everything was tried, and the call can be
@@ -163,7 +164,8 @@ impl AsyncSandboxCompose {
     /// As [`stop`](Self::stop), with a grace or with volumes kept.
     ///
     /// # Errors
-    /// As [`stop`](Self::stop).
+    /// As [`stop`](Self::stop). [`ErrorKind::Unsupported`] for a grace where services are no containers, and of a project that
+    /// was connected to.
     ///
     /// # Cancel safety
     /// As [`stop`](Self::stop).

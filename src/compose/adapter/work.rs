@@ -117,6 +117,13 @@ impl Work {
             Self::Native(crew) => Box::pin(crew.take_down(options)).await,
             Self::Generic(crew) => Box::pin(crew.take_down(options)).await,
             Self::Connected(sandboxes) => {
+                if options.grace.is_some() {
+                    let message = "a project that another process has started is stopped without a grace";
+                    return Err(
+                        Error::new(ErrorKind::Unsupported, Operation::ComposeDown, message)
+                            .with_hint("leave the grace out, or have its creator stop the project"),
+                    );
+                }
                 let mut errors = Vec::new();
                 for sandbox in sandboxes.iter().rev() {
                     errors.extend(sandbox.stop().await.err());

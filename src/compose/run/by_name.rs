@@ -11,7 +11,7 @@ use crate::spec::container::ContainerDetail;
 use crate::spec::{Ports, SandboxStatus};
 
 use super::crew::containers;
-use super::hook::{Hooks, noted, time_before_stop};
+use super::hook::{Hooks, not_had, noted, time_before_stop};
 use super::progress::ServiceProgress;
 use super::teardown::{DownOptions, Failures, VolumeFate, tell, until_free};
 
@@ -52,14 +52,16 @@ pub(crate) async fn down(
             failures.extend(failed);
         }
     }
-    for network in containers.list_networks(&labels).await? {
+    let networks = containers.list_networks(&labels).await;
+    for network in failures.or_none(networks) {
         match until_free(|| containers.remove_network(&network.id)).await {
             Ok(()) => removed.networks += 1,
             Err(error) => failures.left.push(error),
         }
     }
     if options.volumes == VolumeFate::Remove {
-        for volume in containers.list_volumes(&labels).await? {
+        let volumes = containers.list_volumes(&labels).await;
+        for volume in failures.or_none(volumes) {
             match until_free(|| containers.remove_volume(&volume.id)).await {
                 Ok(()) => removed.volumes += 1,
                 Err(error) => failures.left.push(error),
@@ -100,7 +102,7 @@ async fn end_listed(
                     let tell = |hook| say(ServiceProgress::Hook { hook });
                     failures.hooks = hooks.before_stop(&commands, limit, tell).await;
                 }
-                Err(error) => failures.hooks.push(error),
+                Err(error) => failures.hooks.extend(not_had(service, error)),
             }
         }
         // What the file asked for is in the container; nothing there means that it is killed at once.

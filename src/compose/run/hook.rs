@@ -13,6 +13,9 @@ use super::failure::{kind_of, last_part};
 /// How long a hook after a start may take. The start's own limit of time counts as well.
 const AFTER_START: Duration = Duration::from_secs(300);
 
+/// What its turn and its kill may take beyond a hook's own time.
+const BEYOND: Duration = Duration::from_secs(30);
+
 /// The most characters of a hook's command that are shown.
 const MOST_SHOWN: usize = 200;
 
@@ -77,7 +80,13 @@ impl Hooks<'_> {
                 format!("the {name} of service `{}` {what}", self.service),
             )
         };
-        match self.provider.exec(self.handle, options).await {
+        // Without a limit of its own it could wait for its turn among the provider's commands for ever.
+        let ran = tokio::time::timeout(limit + BEYOND, self.provider.exec(self.handle, options)).await;
+        let Ok(ran) = ran else {
+            let what = "could not be run in time: too many other commands run on this provider";
+            return Err(failed(ErrorKind::Timeout, what));
+        };
+        match ran {
             Ok(result) if result.is_success() => Ok(()),
             Ok(result) => Err(failed(kind_of(&result), &what_became(&result, limit))),
             Err(error) => Err(failed(ErrorKind::NotReady, "could not be run").with_source(error)),
@@ -100,6 +109,14 @@ fn what_became(result: &ExecResult, limit: Duration) -> String {
             }
         }
     }
+}
+
+/// The error of hooks before a stop whose container can't be had. None where it is gone: then there is nothing to stop.
+pub(super) fn not_had(service: &str, error: Error) -> Option<Error> {
+    (error.kind() != ErrorKind::NotFound).then(|| {
+        let text = format!("the pre_stop hooks of service `{service}` could not be run");
+        Error::new(ErrorKind::Hook, Operation::ComposeDown, text).with_source(error)
+    })
 }
 
 /// How a hook is called in a message: its key and its command.

@@ -12,7 +12,7 @@ use crate::provider::{ContainersProvider, SandboxProvider};
 use crate::spec::SandboxStatus;
 
 use super::crew::{Crew, containers};
-use super::hook::{Hooks, time_before_stop};
+use super::hook::{Hooks, not_had, time_before_stop};
 use super::made::{MadeContainer, Objects};
 use super::progress::{ComposeEvent, ProgressCallback, ServiceProgress};
 
@@ -83,6 +83,14 @@ impl Failures {
         first_with_rest(self.left.into_iter().chain(self.hooks).collect())
     }
 
+    /// What could not be listed is left, and the rest goes on.
+    pub(super) fn or_none<T>(&mut self, listed: Result<Vec<T>>) -> Vec<T> {
+        listed.unwrap_or_else(|error| {
+            self.left.push(error);
+            Vec::new()
+        })
+    }
+
     pub(super) fn extend(&mut self, more: Self) {
         self.left.extend(more.left);
         self.hooks.extend(more.hooks);
@@ -134,8 +142,13 @@ impl Crew {
         let gone = async {
             if let Some(service) = container.service {
                 let step = &self.plan.services[service];
-                if !step.pre_stop.is_empty() && self.made.begin_hooks(&container.id) {
-                    failures.hooks = self.run_hooks(provider, container, service, options).await;
+                if !step.pre_stop.is_empty() {
+                    // Of one that has ended there is nothing to stop. One that can't be looked at stays for another try.
+                    let detail = provider.inspect_container(&container.id).await?;
+                    let runs = detail.is_some_and(|detail| detail.status == SandboxStatus::Running);
+                    if runs && self.made.begin_hooks(&container.id) {
+                        failures.hooks = self.run_hooks(container, service, options).await;
+                    }
                 }
                 if let Some(grace) = options.grace.or(step.stop_grace) {
                     provider.stop_container(&container.id, Some(grace)).await?;
@@ -155,26 +168,17 @@ impl Crew {
         failures
     }
 
-    /// Runs the hooks before the stop of a container that runs: of one that has ended there is nothing to stop.
+    /// Runs the hooks before the stop of a container that runs.
     async fn run_hooks(
         &self,
-        provider: &dyn ContainersProvider,
         container: &MadeContainer,
         service: usize,
         options: &DownOptions,
     ) -> Vec<Error> {
         let step = &self.plan.services[service];
-        let runs = match provider.inspect_container(&container.id).await {
-            Ok(detail) => detail.is_some_and(|detail| detail.status == SandboxStatus::Running),
-            // The stop will say so.
-            Err(_) => false,
-        };
-        if !runs {
-            return Vec::new();
-        }
         let handle = match self.handle(&container.id, service).await {
             Ok(handle) => handle,
-            Err(error) => return vec![error],
+            Err(error) => return not_had(&step.name, error).into_iter().collect(),
         };
         let hooks = Hooks {
             provider: &*self.provider,

@@ -247,9 +247,8 @@ impl Plan {
                 return Err(error.into());
             }
             if result.reason == Some(ExecReason::Sandbox(SandboxReason::Removed)) {
-                let kind = ErrorKind::Sandbox(SandboxReason::Removed);
                 let message = "somebody has removed the sandbox before it was ready";
-                return Err(Error::new(kind, Operation::Create, message).into());
+                return Err(Error::new(ErrorKind::NotReady, Operation::Create, message).into());
             }
             if !entrypoint.is_empty() {
                 // It ended with its child, which is told of as the end of any main process.

@@ -17,6 +17,7 @@ use crate::docker::lease::give_up;
 use crate::docker::owner::LABEL;
 use crate::docker::status::Looked;
 use crate::error::{Error, ErrorKind, Operation};
+use crate::provider::Reaper;
 use crate::spec::SandboxId;
 
 type CreateCall = JoinHandle<Result<ContainerCreateResponse, BollardError>>;
@@ -29,6 +30,10 @@ const ABANDONED: Duration = Duration::from_secs(100);
 
 /// How often, over about 16 s, a container has to be absent before it counts as never made.
 const ABSENT_LOOKS: u32 = 20;
+
+/// How often, and with which pause, the removal of a volume is tried that another cut-off container still has.
+const TRIES_IN_USE: u32 = 60;
+const IN_USE: Duration = Duration::from_secs(1);
 
 /// What a create has made that is not handed out yet, as far as that is known.
 pub(super) enum Made {
@@ -101,8 +106,9 @@ impl CreateGuard {
         if !matches!(self.made, Made::Container) {
             return error;
         }
-        match tokio::time::timeout(UNDO, self.provider.remove_container(self.id.as_str())).await {
-            Ok(Ok(())) => {
+        let undoing = self.provider.remove_if_made(self.id.as_str(), &self.token);
+        match tokio::time::timeout(UNDO, undoing).await {
+            Ok(Ok(_)) => {
                 self.made = Made::Nothing;
                 error
             }
@@ -251,7 +257,16 @@ impl DockerProvider {
             if !volume.as_ref().is_ok_and(is_ours) {
                 continue;
             }
-            let removed = call(QUICK, engine.client.remove_volume(&name, Some(options.clone()))).await;
+            let mut tries = 0;
+            let removed = loop {
+                let removed = call(QUICK, engine.client.remove_volume(&name, Some(options.clone()))).await;
+                match &removed {
+                    Err(failure) if failure.is_status(409) && tries < TRIES_IN_USE => tries += 1,
+                    _ => break removed,
+                }
+                // Its removal may wait for this job's place.
+                Reaper::aside(tokio::time::sleep(IN_USE)).await;
+            };
             if let Err(failure) = removed {
                 tracing::warn!(volume = name, %failure, "a volume of a cancelled create could not be removed");
             }

@@ -179,8 +179,8 @@ async fn pursue(provider: &DockerProvider, target: &KillTarget, looks: &Semaphor
     let mut never_started = 0;
     loop {
         // Nothing can be run in a paused sandbox, and nobody waits until it is resumed.
-        if state::is_paused(provider, &target.container_id).await {
-            Reaper::unawaited(resume(provider, target, deadline)).await;
+        if is_paused(provider, target, looks).await {
+            Reaper::unawaited(resume(provider, target, deadline, looks)).await;
         }
         let turn = looks.acquire().await;
         let report = kill_tree(provider, target).await;
@@ -210,8 +210,14 @@ async fn pursue(provider: &DockerProvider, target: &KillTarget, looks: &Semaphor
     }
 }
 
-async fn resume(provider: &DockerProvider, target: &KillTarget, deadline: Instant) {
-    while Instant::now() < deadline && state::is_paused(provider, &target.container_id).await {
+/// Each look takes a connection, and there may be hundreds of commands in one paused sandbox.
+async fn is_paused(provider: &DockerProvider, target: &KillTarget, looks: &Semaphore) -> bool {
+    let _turn = looks.acquire().await;
+    state::is_paused(provider, &target.container_id).await
+}
+
+async fn resume(provider: &DockerProvider, target: &KillTarget, deadline: Instant, looks: &Semaphore) {
+    while Instant::now() < deadline && is_paused(provider, target, looks).await {
         tokio::time::sleep(RESUMED).await;
     }
 }

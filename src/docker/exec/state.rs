@@ -218,9 +218,12 @@ async fn look_for_death(
                     return None;
                 }
                 if let Some((reason, message)) = not_running(inspected.state.as_ref()) {
-                    let ran_out = events(provider, container_id, started_at)
-                        .await
-                        .main_process_ran_out_of_memory();
+                    // The OOM killer may have been at work in another process, before the main one ended by itself.
+                    let was_killed = inspected.state.as_ref().and_then(|state| state.exit_code) == Some(137);
+                    let ran_out = was_killed
+                        && events(provider, container_id, started_at)
+                            .await
+                            .main_process_ran_out_of_memory();
                     return Some(if ran_out {
                         (
                             SandboxReason::OomKilled,

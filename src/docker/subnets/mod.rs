@@ -104,6 +104,7 @@ pub(super) async fn create(
     let others: Vec<IpamConfig> = others.cloned().collect();
     // It may be another subnet than the chosen one that is taken.
     let tries = if others.is_empty() { TRIES } else { TRIES_BESIDE };
+    let mut refusal = None;
     for round in 0..tries {
         let Some(subnet) = choice.take(&taken) else {
             break;
@@ -122,12 +123,14 @@ pub(super) async fn create(
                 tracing::debug!(round, subnet = choose::text(subnet), "the subnet is taken");
                 taken.push(subnet);
                 taken.extend(in_use(client).await?);
+                refusal = Some(failure);
             }
             answer => return answer,
         }
     }
     if !choice.falls_back {
-        return Err(choice.exhausted());
+        let of_others = refusal.filter(|_| !others.is_empty());
+        return Err(of_others.unwrap_or_else(|| choice.exhausted()));
     }
     body.ipam = given;
     call(REMOVE, client.create_network(body)).await

@@ -159,7 +159,7 @@ impl SandboxPty<'_> {
         let mut stderr = Capture::new(DEFAULT_OUTPUT_CAP_BYTES);
         let abandoned = Abandoned {
             state: self.state(),
-            session: (owner == Owner::Sandbox).then(|| session.shared()),
+            session: Some(session.shared()),
         };
         let typed = limit
             .within(type_in(session, keys.as_bytes(), &mut search, &mut stderr))

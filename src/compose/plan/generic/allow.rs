@@ -8,7 +8,7 @@ use crate::compose::model::{
     Deploy, Encode, Ipam, Network, Resource, Resources, Service, ServiceNetwork, Style, Volume,
 };
 use crate::compose::path::YamlPath;
-use crate::provider::is_alias;
+use crate::provider::is_host_name;
 
 /// What the loader has read already is among them: files of variables and labels, profiles, short forms.
 const SERVICE: [&str; 27] = [
@@ -107,10 +107,10 @@ fn volume(name: &str, volume: &Volume, refusals: &mut Refusals) {
 }
 
 pub(super) fn service(planner: &Planner<'_>, name: &str, service: &Service, refusals: &mut Refusals) {
-    if !is_plain_name(name) || !is_alias(name) {
+    if !is_plain_name(name) || !is_host_name(name) {
         refusals.invalid(
             YamlPath::of_keys(["services", name]),
-            "a service's name begins with a letter or digit, has no more than those, `_`, `.` and `-`: at most 63 between two dots",
+            "a service's name begins with a letter or digit, has no more than those, `_`, `.` and `-`: between two dots at most 63, and no `-` as the last",
         );
     }
     for (key, value) in object(&service.encode(Style::Yaml)) {

@@ -6,7 +6,7 @@ use super::{GenericService, Refusals, RelayStep, Subject};
 use crate::compose::path::YamlPath;
 use crate::compose::plan::network::bad_aliases;
 use crate::compose::plan::{ContainerNames, HostPorts, text};
-use crate::provider::{Capability, SandboxProvider, is_alias};
+use crate::provider::{Capability, SandboxProvider, is_alias, is_host_name};
 
 /// The provider must let sandboxes reach each other, also for a single service (contract 4.3).
 pub(super) fn provider(provider: &dyn SandboxProvider, refusals: &mut Refusals) {
@@ -49,7 +49,10 @@ pub(super) fn names(subject: &Subject<'_>, refusals: &mut Refusals) -> Vec<Strin
         refusals.invalid(path, message);
     }
     for alias in aliases.iter().chain(&container).filter(|alias| is_alias(alias)) {
-        if !names.contains(alias) {
+        if !is_host_name(alias) {
+            let message = format!("`{alias}` can't be in a hosts file: it, or a part of it, ends with `-`");
+            refusals.invalid(subject.path("networks").key("default").key("aliases"), message);
+        } else if !names.contains(alias) {
             names.push(alias.clone());
         }
     }

@@ -68,9 +68,11 @@ impl GenericCrew {
 
     /// Runs the hooks of programs that run, once. What never began, or has ended, is not stopped.
     async fn run_hooks(&self, options: &DownOptions) -> Vec<Error> {
-        let programs = std::mem::take(&mut self.made().programs);
         let mut failed = Vec::new();
-        for (service, program) in programs.into_iter().rev() {
+        // One after the other: a stop that is dropped leaves those that it has not come to for the next.
+        loop {
+            let next = self.made().programs.pop_last();
+            let Some((service, program)) = next else { break };
             let step = &self.plan.services[service];
             if step.pre_stop.is_empty() || program.is_finished() {
                 continue;

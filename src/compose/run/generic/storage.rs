@@ -90,7 +90,9 @@ impl GenericCrew {
         if fate == VolumeFate::Remove
             && let Err(error) = self.remove_folder(&helper).await
         {
-            let (ErrorKind::Sandbox(_), Some(step)) = (error.kind(), &self.plan.storage) else {
+            // One whose own removal has begun and failed runs nothing any more, either.
+            let (ErrorKind::Sandbox(_) | ErrorKind::Stopped, Some(step)) = (error.kind(), &self.plan.storage)
+            else {
                 return Err(error);
             };
             tracing::debug!(%error, "the folder is removed by another sandbox");

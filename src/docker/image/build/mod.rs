@@ -106,10 +106,15 @@ impl DockerProvider {
         }
     }
 
-    /// Takes the names from an image that is not what was asked for; what nothing else uses of it goes with the last.
+    /// Takes the names from an image that is not what was asked for; what nothing else uses of it goes with the last. One
+    /// that has a name of somebody else's, as when every step came out of the cache, stays.
     async fn discard(&self, spec: &BuildSpec, built: &str) {
         let Ok(engine) = self.engine().await else { return };
-        let by_id = spec.tags.is_empty().then_some(built);
+        let has_name = match call(QUICK, engine.client.inspect_image(built)).await {
+            Ok(image) => image.repo_tags.is_some_and(|tags| !tags.is_empty()),
+            Err(_) => true,
+        };
+        let by_id = (spec.tags.is_empty() && !has_name).then_some(built);
         for name in spec.tags.iter().map(String::as_str).chain(by_id) {
             let removed = call(
                 REMOVE,
