@@ -13,8 +13,8 @@ use crate::common::{DEBIAN, DockerTest, busybox, docker};
 use crate::{run, stdout};
 
 const PIDS: &str = "cat /sys/fs/cgroup/pids/pids.max 2>/dev/null || cat /sys/fs/cgroup/pids.max";
-/// The shell that throws it starts nothing more itself, so that it is there until it is killed.
-const BOMB: &str = "b() { b | b & }; b; while :; do :; done";
+/// The shell that throws it starts one process and nothing more, so that it is there until it is killed.
+const BOMB: &str = "b() { b | b & }; (b) & while :; do :; done";
 
 /// A sandbox for a bomb. Never anywhere without a limit of processes.
 async fn shelter(test: &DockerTest, exec_path: &str) -> SandboxHandle {
