@@ -152,11 +152,11 @@ fn is_nothing(value: &Value) -> bool {
     }
 }
 
-/// Environment in any order; `/tcp` written or not.
+/// Environment, hosts and limits in any order, as docker compose writes them; `/tcp` written or not.
 fn normal(path: &str, value: &Value, project: &str) -> Value {
     let text = value.to_string().replace(project, "PROJECT");
     let mut value: Value = serde_json::from_str(&text).unwrap();
-    if (path == "/Config/Env" || path == "/HostConfig/ExtraHosts")
+    if ["/Config/Env", "/HostConfig/ExtraHosts", "/HostConfig/Ulimits"].contains(&path)
         && let Some(items) = value.as_array_mut()
     {
         items.sort_by_key(ToString::to_string);
