@@ -1,6 +1,7 @@
 //! A proxy before the real engine that cuts, holds or refuses connections at chosen moments.
 #![allow(dead_code, reason = "every test program uses another part of it")]
 
+use std::collections::HashSet;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -51,6 +52,7 @@ struct State {
     socket: PathBuf,
     rules: Mutex<Vec<(&'static str, Cut)>>,
     requests: Mutex<Vec<String>>,
+    turned_away: watch::Sender<Vec<String>>,
     outage: watch::Sender<Outage>,
     released: watch::Sender<bool>,
 }
@@ -71,6 +73,7 @@ impl Proxy {
             socket,
             rules: Mutex::default(),
             requests: Mutex::default(),
+            turned_away: watch::Sender::default(),
             outage: watch::Sender::default(),
             released: watch::Sender::default(),
         });
@@ -83,6 +86,7 @@ impl Proxy {
                     let mut outage = state.outage.subscribe();
                     let before = *outage.borrow();
                     if before.now {
+                        turn_away(client, &state).await;
                         return;
                     }
                     tokio::select! {
@@ -129,6 +133,14 @@ impl Proxy {
         self.state.outage.send_modify(|outage| outage.now = false);
     }
 
+    /// Waits until this many execs have been looked at since it went down last.
+    pub(crate) async fn until_execs_are_sought(&self, number: usize) {
+        let is_look = |line: &&String| line.contains("/exec/") && line.contains("/json ");
+        let execs = |lines: &Vec<String>| lines.iter().filter(is_look).collect::<HashSet<_>>().len();
+        let mut turned_away = self.state.turned_away.subscribe();
+        let _its_sender_lives = turned_away.wait_for(|lines| execs(lines) >= number).await;
+    }
+
     /// The lines of all requests that have come.
     pub(crate) fn lines(&self) -> Vec<String> {
         self.state.requests.lock().expect("no holder panics").clone()
@@ -149,6 +161,7 @@ impl Drop for Proxy {
 
 impl State {
     fn go_down(&self) {
+        self.turned_away.send_modify(Vec::clear);
         self.outage.send_modify(|outage| {
             outage.now = true;
             outage.times += 1;
@@ -160,6 +173,20 @@ impl State {
         let found = rules.iter().position(|(part, _)| request.contains(part))?;
         Some(rules.remove(found).1)
     }
+}
+
+/// A connection that is made while the engine can't be reached.
+async fn turn_away(mut client: TcpStream, state: &State) {
+    let mut request = Vec::new();
+    while !request.contains(&b'\n') {
+        match client.read_buf(&mut request).await {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+    }
+    let text = String::from_utf8_lossy(&request);
+    let line = text.lines().next().unwrap_or_default().to_owned();
+    state.turned_away.send_modify(|lines| lines.push(line));
 }
 
 /// One connection: the client makes a new one for every request.

@@ -9,7 +9,7 @@ use gym_sandbox::docker::{DockerConfig, ExecPathPolicy};
 use gym_sandbox::{
     AsyncSandbox, ExecErrorType, ExecOptions, ExecReason, SandboxReason, SandboxSpec, SandboxStatus,
 };
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 
@@ -149,7 +149,8 @@ impl Behind {
     }
 }
 
-#[tokio::test]
+// The clean-up at the end blocks its thread, and needs the proxy.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn d03_a_timeout_is_in_time_when_the_engine_hangs() {
     let Some(behind) = behind_a_proxy().await else {
         return;
@@ -171,7 +172,7 @@ async fn d03_a_timeout_is_in_time_when_the_engine_hangs() {
     behind.close().await;
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn d06_an_engine_that_goes_away_under_a_command_is_no_result_of_it() {
     let Some(behind) = behind_a_proxy().await else {
         return;
@@ -205,4 +206,39 @@ async fn d06_an_engine_that_goes_away_under_a_command_is_no_result_of_it() {
         );
     }
     behind.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn d06_an_engine_that_was_away_for_a_moment_is_no_result_either() {
+    let Some(proxy) = crate::proxy::Proxy::start().await else {
+        return;
+    };
+    let mut config = DockerConfig::default();
+    config.exec.exec_path = ExecPathPolicy::Engine;
+    config.host = Some(proxy.address());
+    let Some(test) = common::docker_with(config).await else {
+        return;
+    };
+    let sandbox = AsyncSandbox::new(test.provider.clone()).with_spec(SandboxSpec::new(common::BUSYBOX));
+    sandbox.start().await.unwrap();
+    let mut command = sandbox
+        .spawn(ExecOptions::new("echo started; sleep 987654"))
+        .await
+        .unwrap();
+    let mut lines = BufReader::new(command.take_stdout().unwrap()).lines();
+    assert_eq!(lines.next_line().await.unwrap().as_deref(), Some("started"));
+    proxy.go_down();
+    proxy.until_execs_are_sought(1).await;
+    proxy.come_up();
+    // What it prints from here on is lost, although it runs and the engine says so.
+    let began = Instant::now();
+    let result = command.wait().await.unwrap();
+    assert_eq!(
+        (result.return_code, result.reason),
+        (125, Some(ExecReason::Sandbox(SandboxReason::DaemonUnreachable))),
+        "{result:?}"
+    );
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    assert!(sandbox.exec("true").await.unwrap().is_success(), "it is back");
+    sandbox.stop().await.unwrap();
 }

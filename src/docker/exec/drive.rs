@@ -143,10 +143,13 @@ fn decide_speaker(inspected: &ExecInspectResponse, outputs: &Outputs) {
     }
 }
 
-/// The output has ended: waits for the command itself. It may have closed its output long before its end.
+/// The output has ended: waits for the command itself. It may have closed its output long before its end. Where the
+/// engine can't be reached at that moment it was not the command that ended it: what one that still runs prints is lost.
 async fn exit_code(exec: &ExecCall, deadline: Option<Instant>) -> End {
     let mut unknown_since = None;
     let mut unreachable_since = None;
+    let mut cut_off = None;
+    let mut is_first = true;
     let mut pause = Duration::from_millis(2);
     loop {
         let looked = tokio::select! {
@@ -168,7 +171,10 @@ async fn exit_code(exec: &ExecCall, deadline: Option<Instant>) -> End {
             }
             Ok(ExecInspectResponse {
                 running: Some(true), ..
-            }) => unknown_since = None,
+            }) => match cut_off {
+                Some(failure) => return End::Lost(failure),
+                None => unknown_since = None,
+            },
             // Ended, but the code is not there yet: it is waited for and never made up.
             Ok(_) => {
                 let since = *unknown_since.get_or_insert_with(Instant::now);
@@ -186,9 +192,13 @@ async fn exit_code(exec: &ExecCall, deadline: Option<Instant>) -> End {
                 if since.elapsed() > UNREACHABLE {
                     return End::Lost(failure);
                 }
+                if is_first && matches!(failure, EngineFailure::Transport { .. }) {
+                    cut_off = Some(failure);
+                }
             }
             Err(failure) => return End::Lost(failure),
         }
+        is_first = false;
         let wake = Instant::now() + pause;
         if deadline.is_some_and(|deadline| deadline <= wake) {
             sleep_until(deadline).await;

@@ -8,6 +8,8 @@ use bytes::Bytes;
 use futures::StreamExt;
 use tokio::sync::mpsc;
 
+use crate::spec::PtyMode;
+
 use super::super::DockerProvider;
 use super::super::exec::{
     ExecCall, ExitLook, KillGuard, Output, Refusal, Suspicion, end_before_start, exit_of, look_for_exit,
@@ -17,6 +19,10 @@ use super::core::{Core, Over, Taps};
 
 /// How often the engine is asked whether a program has exited while nobody reads its output.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
+
+/// How long a program may run whose terminal's stream has ended. It can't be used any more: the connection was cut between
+/// two looks at the engine, or the program has closed its terminal.
+const WITHOUT_TERMINAL: Duration = Duration::from_secs(10);
 
 /// Reads a session's stream to its end, and then asks how the program ended.
 pub(super) struct Pump {
@@ -52,9 +58,18 @@ impl Pump {
             ));
             return;
         }
-        match exit_of(&self.exec).await {
-            Ok(code) => self.note_exit(code).await,
-            Err(failure) => {
+        let patience = match self.core.mode {
+            PtyMode::Pty => WITHOUT_TERMINAL,
+            // A program may close its pipes and work on.
+            PtyMode::Pipe => Duration::MAX,
+        };
+        match tokio::time::timeout(patience, exit_of(&self.exec)).await {
+            Ok(Ok(code)) => self.note_exit(code).await,
+            Err(_) => {
+                let why = format!("the terminal's stream ended {patience:?} ago, and its program still runs");
+                self.core.end(Over::Lost(why.into()));
+            }
+            Ok(Err(failure)) => {
                 let why = Refusal::Engine(failure)
                     .into_error(&self.provider, &self.exec.container_id)
                     .await;
