@@ -102,6 +102,21 @@ async fn a_quick_measurement_has_the_documented_shape_and_leaves_nothing() {
 }
 
 #[tokio::test]
+async fn copies_are_measured_in_the_sandboxes_of_every_preset() {
+    let docker = engine_or_skip!();
+    let value = quick(&docker, "1 KiB", &[]).await;
+    let names: Vec<_> = value["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| &row["name"])
+        .collect();
+    for name in ["download agent 1 KiB", "download 1 KiB"] {
+        assert!(names.contains(&&name.into()), "{names:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_signal_leaves_nothing_and_prints_the_rows_that_are_measured() {
     let _docker = engine_or_skip!();
     let mut call = Call::new(&["bench", "--quick", "--json", "--rows", "exec engine true"]);

@@ -1,16 +1,17 @@
 //! What transfers are measured with: files of this machine, and the archives of them for the baseline. Made outside of
 //! what is measured; knows no engine.
 
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use gym_sandbox::{Error, ErrorKind, Operation, Result};
 use tempfile::TempDir;
-use tokio::sync::OnceCell;
+use tokio::sync::{Mutex, OnceCell};
 
 /// What is copied.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in crate::cli) enum What {
     /// A file of 1 KiB.
     Kibibyte,
@@ -57,8 +58,8 @@ impl What {
 pub(in crate::cli) struct Scratch {
     directory: TempDir,
     made: [OnceCell<()>; 5],
-    /// Set when the sandbox has what downloads are measured with.
-    pub(super) sent: [OnceCell<()>; 5],
+    /// Which containers have what downloads are measured with: each preset has one of its own.
+    pub(super) sent: Mutex<HashSet<(String, What)>>,
 }
 
 impl Scratch {
@@ -71,7 +72,7 @@ impl Scratch {
         Ok(Self {
             directory,
             made: [const { OnceCell::const_new() }; 5],
-            sent: [const { OnceCell::const_new() }; 5],
+            sent: Mutex::default(),
         })
     }
 

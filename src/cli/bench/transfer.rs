@@ -54,9 +54,14 @@ impl Transfer {
         if self.way == Way::Up {
             return Ok(());
         }
-        let source = scratch.source(what);
-        let send = || target.sandbox.upload(source, Scratch::remote("source", what));
-        scratch.sent[what as usize].get_or_try_init(send).await?;
+        let mut sent = scratch.sent.lock().await;
+        let copy = (target.container.to_string(), what);
+        if !sent.contains(&copy) {
+            let (source, remote) = (scratch.source(what), Scratch::remote("source", what));
+            target.sandbox.upload(source, remote).await?;
+            sent.insert(copy);
+        }
+        drop(sent);
         let path = scratch.target(side.name());
         on_disk(move || remove(&path)).await
     }
