@@ -15,6 +15,7 @@ use crate::spec::FileOwner;
 use super::super::{DockerProvider, DockerRaw};
 use super::answer::{End, FileAnswer, Limits, Whole};
 use super::link::{Link, Lost};
+use super::resident::Resident;
 
 /// Files up to here go by the agent. They can be sent without waiting for room, and keep it from its other work for
 /// less than a millisecond.
@@ -57,7 +58,7 @@ impl DockerProvider {
     /// Dropped, the file is written whole or not at all.
     pub(in crate::docker) async fn write_by_agent(
         &self,
-        raw: &DockerRaw,
+        resident: &Resident,
         path: &str,
         marks: WriteAs,
         content: &Bytes,
@@ -66,7 +67,7 @@ impl DockerProvider {
         if content.len() > SMALL_FILE_BYTES {
             return Answer::Elsewhere;
         }
-        let Some(link) = raw.agent.link_at_hand().await else {
+        let Some(link) = resident.link_at_hand().await else {
             return Answer::Elsewhere;
         };
         if !can_write_for(&link, marks.owner) {

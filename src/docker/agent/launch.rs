@@ -34,6 +34,8 @@ pub(super) struct Launch {
     pub(super) lease: Option<Duration>,
     /// The folder of this machine with the socket to dial, where the engine is local.
     pub(super) folder: Option<PathBuf>,
+    /// The engine makes no network for it, not even an empty one.
+    pub(super) is_offline: bool,
 }
 
 impl Launch {
@@ -55,6 +57,7 @@ impl Launch {
             return;
         }
         host.init = Some(false);
+        body.network_disabled = self.is_offline.then_some(true);
         let mut argv = vec![PROGRAM.to_owned(), "init".to_owned()];
         argv.extend(self.common_arguments());
         if let Some(folder) = &self.folder {
@@ -154,6 +157,7 @@ mod tests {
             idle: None,
             lease: None,
             folder: None,
+            is_offline: false,
         }
     }
 

@@ -15,6 +15,7 @@ mod inject;
 mod launch;
 mod link;
 mod mailbox;
+mod offline;
 mod outbox;
 mod patience;
 mod plan;

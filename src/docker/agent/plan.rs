@@ -15,6 +15,7 @@ use super::super::request::CreateRequest;
 use super::super::{DockerProvider, PROVIDER};
 use super::launch::{Launch, Main, may_not_share};
 use super::link::Lost;
+use super::offline;
 use super::resident::Resident;
 use super::socket::Doorway;
 use super::{ExecPathPolicy, ending, program};
@@ -129,6 +130,10 @@ impl Plan {
             idle: spec.idle_timeout(),
             lease: (request.options.keep == Keep::No).then(|| provider.config().lease.without_client()),
             folder: doorway.as_ref().map(Doorway::folder).map(ToOwned::to_owned),
+            // An entrypoint would begin before its hosts file is there.
+            is_offline: main == Main::Agent
+                && spec.entrypoint().is_empty()
+                && offline::is_possible(engine.flavor, &request.body),
         };
         plan.way = Way::Agent {
             resident: Resident::new(launch.clone(), policy, doorway),
@@ -217,7 +222,9 @@ impl Plan {
         container_id: &str,
     ) -> Result<(), Failed> {
         let Way::Agent {
-            resident, entrypoint, ..
+            resident,
+            entrypoint,
+            launch,
         } = &self.way
         else {
             return Ok(());
@@ -236,7 +243,13 @@ impl Plan {
         if resident.socket_missed() {
             provider.fleet().socket_failed.store(true, Ordering::Relaxed);
         }
-        let Err(Lost(why)) = connected else { return Ok(()) };
+        let Err(Lost(why)) = connected else {
+            if launch.is_offline {
+                let written = provider.write_loopback_hosts(resident, container_id).await;
+                return written.map_err(|error| Failed::new(error, true));
+            }
+            return Ok(());
+        };
         if let Some(result) = ending::not_usable(provider, container_id).await {
             if result.reason == Some(ExecReason::Sandbox(SandboxReason::DaemonUnreachable)) {
                 let lost = EngineFailure::Transport {

@@ -128,6 +128,7 @@ impl Resident {
                 idle: None,
                 lease: None,
                 folder: None,
+                is_offline: false,
             },
             policy,
             None,

@@ -33,6 +33,7 @@ use crate::error::{Error, ErrorKind, Operation, PathProblem};
 pub(super) use context::{Context, packed};
 pub(super) use facts::FactsCache;
 pub(super) use pack::{Choice, PackError, Selection};
+pub(super) use put::put_file;
 
 /// Takes an archive as a download of a directory does. For the fuzz target: not for use.
 ///

@@ -11,7 +11,8 @@ use tokio::sync::mpsc;
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::spec::{FileKind, FileOwner};
 
-use super::super::failure::EngineFailure;
+use super::super::agent::WriteAs;
+use super::super::failure::{EngineFailure, QUICK};
 use super::super::status::{Looked, removed};
 use super::super::{DockerProvider, DockerRaw};
 use super::discard::{Discard, Leftover};
@@ -41,9 +42,8 @@ impl DockerProvider {
             .marks
             .entry(&name_below(upload.place), Kind::File, content.len() as u64);
         let mut body = parents(upload.place, upload.marks.owner);
-        body.extend(header_bytes(&entry));
-        body.extend_from_slice(content);
-        body.resize(body.len() + padding(content.len() as u64) + TRAILER.len(), 0);
+        body.extend(archived(&entry, content));
+        body.extend_from_slice(&TRAILER);
         let client = self.engine().await?.client.clone();
         let sending = tokio::spawn(put(
             client,
@@ -302,6 +302,47 @@ fn base_path(place: &Place) -> String {
 /// The target's name in the archive.
 fn name_below(place: &Place) -> String {
     place.real[place.base()..].join("/")
+}
+
+/// Puts a file into a folder of a container, whose path is taken as it is.
+pub(in crate::docker) async fn put_file(
+    client: bollard::Docker,
+    container_id: &str,
+    (folder, name): (&str, &str),
+    marks: WriteAs,
+    content: &Bytes,
+) -> Result<(), EngineFailure> {
+    let entry = Entry {
+        name: name.as_bytes().to_vec(),
+        kind: Kind::File,
+        size: content.len() as u64,
+        mode: marks.mode,
+        mtime: marks.mtime_seconds,
+        uid: marks.owner.uid,
+        gid: marks.owner.gid,
+        link: Vec::new(),
+    };
+    let mut body = archived(&entry, content);
+    body.extend_from_slice(&TRAILER);
+    let putting = put(
+        client,
+        container_id.to_owned(),
+        folder.to_owned(),
+        Clash::Refuse,
+        Body::Whole(body),
+    );
+    match tokio::time::timeout(QUICK, putting).await {
+        Ok(put) => put,
+        Err(_) => Err(EngineFailure::Deadline(QUICK)),
+    }
+}
+
+/// A file as it is in an archive.
+fn archived(entry: &Entry, content: &[u8]) -> Vec<u8> {
+    let mut bytes = header_bytes(entry);
+    bytes.extend_from_slice(content);
+    bytes.resize(bytes.len() + padding(content.len() as u64), 0);
+    bytes
 }
 
 /// Entries for the parents that do not exist. One for a parent that exists would re-own it.

@@ -55,7 +55,8 @@ impl DockerProvider {
         };
         let _slot = self.lanes().slot(Lane::Transfer).await?;
         let patience = options.stall_timeout;
-        match self.write_by_agent(raw, &at, write_as, content, patience).await {
+        let written = self.write_by_agent(&raw.agent, &at, write_as, content, patience);
+        match written.await {
             Answer::Agent(()) => {
                 let moved = Moved::new(options.progress.clone(), Some(content.len() as u64));
                 moved.add_bytes(content.len());
