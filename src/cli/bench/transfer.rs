@@ -55,7 +55,7 @@ impl Transfer {
             return Ok(());
         }
         let mut sent = scratch.sent.lock().await;
-        let copy = (target.container.to_string(), what);
+        let copy = (target.container.clone(), what);
         if !sent.contains(&copy) {
             let (source, remote) = (scratch.source(what), Scratch::remote("source", what));
             target.sandbox.upload(source, remote).await?;

@@ -143,7 +143,7 @@ mod tests {
         ));
         assert!(!is_possible(Flavor::Podman, &body(|_| {})));
         assert!(!is_possible(Flavor::Docker, &ContainerCreateBody::default()));
-        for other in [
+        let others = vec![
             body(|host| host.network_mode = None),
             body(|host| host.network_mode = Some("bridge".into())),
             body(|host| host.readonly_rootfs = Some(true)),
@@ -156,7 +156,8 @@ mod tests {
             body(|host| host.binds = Some(vec!["a:/etc:ro".into()])),
             body(|host| host.tmpfs = Some([("/etc".to_owned(), String::new())].into())),
             body(|host| host.volumes_from = Some(vec!["a".into()])),
-        ] {
+        ];
+        for other in others {
             assert!(!is_possible(Flavor::Docker, &other), "{other:?}");
         }
     }
