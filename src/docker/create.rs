@@ -201,7 +201,7 @@ impl DockerProvider {
         };
         guard.made = match &answer {
             Ok(_) => Made::Container,
-            Err(EngineFailure::Refused { .. }) => Made::Nothing,
+            Err(failure) if failure.began_nothing() => Made::Nothing,
             Err(_) => Made::Unknown,
         };
         Ok(answer)

@@ -20,7 +20,10 @@ pub(super) enum EngineFailure {
     /// The engine refused.
     #[error("{text}")]
     Refused { status: u16, text: String },
-    /// The engine could not be reached, or the connection broke.
+    /// No connection to the engine could be made: it was never asked.
+    #[error("the engine can't be reached: {text}")]
+    Unreached { text: String },
+    /// The connection broke, or it is not known whether there was one: the engine may be at work.
     #[error("the engine does not answer: {text}")]
     Transport { text: String },
     /// The engine was reached but did not answer in time.
@@ -60,6 +63,9 @@ impl From<BollardError> for EngineFailure {
                 status: 500,
                 text: error,
             },
+            BollardError::HyperLegacyError { err } if err.is_connect() => Self::Unreached {
+                text: innermost(&err),
+            },
             other => Self::Transport {
                 text: innermost(&other),
             },
@@ -73,6 +79,11 @@ impl EngineFailure {
         Self::Transport {
             text: "the call was cut off".to_owned(),
         }
+    }
+
+    /// Whether the engine was never asked or has refused: there is nothing that it may be at work on.
+    pub(super) fn began_nothing(&self) -> bool {
+        matches!(self, Self::Refused { .. } | Self::Unreached { .. })
     }
 
     /// The status of a refusal.
@@ -105,10 +116,12 @@ impl EngineFailure {
         refused: ErrorKind,
     ) -> Error {
         let kind = match &self {
-            Self::Transport { text } if text.to_lowercase().contains("too many open files") => {
+            Self::Unreached { text } | Self::Transport { text }
+                if text.to_lowercase().contains("too many open files") =>
+            {
                 ErrorKind::ResourceExhausted(Resource::FileDescriptors)
             }
-            Self::Transport { .. } => ErrorKind::Unavailable,
+            Self::Unreached { .. } | Self::Transport { .. } => ErrorKind::Unavailable,
             Self::Deadline(_) => ErrorKind::Timeout,
             Self::Unreadable { .. } => ErrorKind::Internal,
             Self::NoSubnet { .. } => ErrorKind::ResourceExhausted(Resource::Networks),

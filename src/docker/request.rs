@@ -13,7 +13,7 @@ use super::PROVIDER;
 use super::agent::ExecPathPolicy;
 use super::config::{CreateConfig, DockerConfig, LeaseConfig};
 use super::connect::{ApiVersion, EngineTime};
-use super::container::{Mapped, NetworkJoin, map};
+use super::container::{Mapped, NetworkJoin, is_librarys, map};
 use super::image::ImageReference;
 use super::options::{Effective, LocalBase, effective, lay_over};
 use super::owner::{self, Stamp, kind};
@@ -204,6 +204,14 @@ fn check_workdir(spec: &SandboxSpec) -> Result<()> {
             Operation::Create,
             format!(
                 "the working directory `{}` is not an absolute path",
+                workdir.escape_debug()
+            ),
+        )),
+        // The engine would make it where the agent's program is mounted, read-only.
+        Some(workdir) if is_librarys(workdir) => Err(Error::invalid(
+            Operation::Create,
+            format!(
+                "the working directory `{}` is in a folder of the library's own",
                 workdir.escape_debug()
             ),
         )),

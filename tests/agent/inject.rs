@@ -1,7 +1,7 @@
 //! How the agent gets into sandboxes, and what happens where it can't.
 
 use gym_sandbox::docker::ExecPathPolicy;
-use gym_sandbox::{ExecOptions, ExecPath, SandboxSpec};
+use gym_sandbox::{ExecErrorType, ExecOptions, ExecPath, SandboxSpec};
 
 use super::{Kept, common, docker};
 
@@ -35,6 +35,39 @@ async fn an_entrypoint_stays_the_main_process() {
         ))
         .await;
     assert_eq!(result.exec_path, ExecPath::Agent, "{result:?}");
+    sandbox.close().await;
+}
+
+/// What keeps the agent from running may be the limits of the sandbox and not its image.
+#[tokio::test]
+async fn a_sandbox_that_is_too_narrow_for_the_agent_says_nothing_of_others_of_its_image() {
+    let Some(test) = docker(ExecPathPolicy::Auto).await else {
+        return;
+    };
+    let narrow = common::busybox().with_provider_option("ulimits", serde_json::json!({"stack": 16384}));
+    let narrow = Kept::new(&test, narrow).await;
+    narrow.assert_by(ExecPath::Engine);
+    let usual = Kept::new(&test, common::busybox()).await;
+    usual.assert_by(ExecPath::Agent);
+    narrow.close().await;
+    usual.close().await;
+}
+
+/// A limit of files that is too low for any command is named.
+#[tokio::test]
+async fn d27_a_limit_of_open_files_that_is_too_low_is_said_to_be() {
+    let Some(test) = docker(ExecPathPolicy::Auto).await else {
+        return;
+    };
+    let few = common::busybox().with_provider_option("ulimits", serde_json::json!({"nofile": 12}));
+    let sandbox = Kept::new(&test, few).await;
+    sandbox.assert_by(ExecPath::Agent);
+    let result = sandbox.exec(ExecOptions::new("true")).await;
+    assert_eq!(result.error_type, Some(ExecErrorType::Start), "{result:?}");
+    assert!(
+        result.hint.as_ref().is_some_and(|hint| hint.contains("nofile")),
+        "{result:?}"
+    );
     sandbox.close().await;
 }
 

@@ -27,3 +27,4 @@ mod probe;
 mod subnets;
 mod support;
 mod ttl;
+mod volumes;

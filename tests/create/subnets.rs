@@ -130,6 +130,49 @@ async fn a_network_with_an_ipv6_subnet_has_a_small_ipv4_one_beside_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn b28_a_taken_ipv6_subnet_is_named_and_not_told_as_a_range_that_is_used_up() {
+    let Some(proxy) = Proxy::start().await else { return };
+    let mut config = config();
+    config.host = Some(proxy.address());
+    let Some(test) = docker_with(config).await else {
+        return;
+    };
+    let bytes = *uuid::Uuid::new_v4().as_bytes();
+    let given = format!(
+        "fd{:02x}:{:x}:{:x}::/64",
+        bytes[0],
+        bytes[1],
+        u16::from(bytes[2]) + 1
+    );
+    let mut spec = spec();
+    spec.enable_ipv6 = Some(true);
+    spec.pools = vec![IpPool {
+        subnet: Some(given.clone()),
+        ..IpPool::default()
+    }];
+    let range = range(24);
+    spec.subnets = Subnets::Range(range);
+    let network = test.provider.create_network(&spec).await.unwrap();
+    let before = proxy.requests("/networks/create");
+    let mut other = spec.clone();
+    other.name.push_str("-other");
+    let mut errors = Vec::new();
+    // Of the engine's own pools, too.
+    for subnets in [Subnets::Range(range), Subnets::Planned, Subnets::Engine] {
+        other.subnets = subnets;
+        errors.push(test.provider.create_network(&other).await);
+    }
+    remove(&test, &[network]).await;
+    for error in errors {
+        let error = error.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Conflict, "{}", error.report());
+        assert!(error.hint().unwrap().contains(&given), "{}", error.report());
+    }
+    // Another IPv4 subnet is tried, as it could be that one, and not for ever.
+    assert!(proxy.requests("/networks/create") <= before + 3 + 4 + 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn b28_a_subnet_that_somebody_else_took_at_this_moment_is_answered_with_another() {
     let Some(proxy) = Proxy::start().await else { return };
     let mut config = config();

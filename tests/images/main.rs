@@ -16,6 +16,7 @@ mod registry;
 
 mod build;
 mod credentials;
+mod platform;
 mod prefetch;
 mod problems;
 mod pull;

@@ -16,6 +16,9 @@ use super::resident::{Resident, Route};
 /// What the system says where a limit of processes is reached.
 const EAGAIN: i32 = 11;
 
+/// The same of open files.
+const EMFILE: i32 = 24;
+
 /// The result of all commands in a sandbox that is in no state to run any; None when it is.
 pub(super) async fn not_usable(provider: &DockerProvider, container_id: &str) -> Option<ExecResult> {
     let (reason, message) = exec::not_usable(provider, container_id).await?;
@@ -116,12 +119,18 @@ pub(super) fn start_failed(failed: &StartFailed) -> ExecResult {
         message = format!("{message}: {} (errno {})", cause(failed.errno), failed.errno);
     }
     let mut result = ExecResult::start_failure(problem, message, ExecPath::Agent);
-    if failed.stage == StartStage::Resources && failed.errno == EAGAIN {
-        result.hint = Some(
-            "the sandbox may have reached its limit of processes (`pids_limit`), which counts threads and the agent's \
-             own two, too"
-                .to_owned(),
-        );
+    if failed.stage == StartStage::Resources {
+        let hint = match failed.errno {
+            EAGAIN => {
+                "the sandbox may have reached its limit of processes (`pids_limit`), which counts threads and the \
+                 agent's own two, too"
+            }
+            EMFILE => {
+                "the agent has reached its limit of open files (`ulimits`, nofile), of which each command takes four"
+            }
+            _ => return result,
+        };
+        result.hint = Some(hint.to_owned());
     }
     result
 }

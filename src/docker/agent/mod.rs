@@ -12,6 +12,7 @@ mod files;
 mod greeting;
 mod guard;
 mod inject;
+mod kind;
 mod launch;
 mod link;
 mod mailbox;
@@ -32,13 +33,15 @@ mod terminal_pump;
 mod terminal_session;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde::Deserialize;
 
 use super::DockerProvider;
 use super::connect::Engine;
+
+use kind::SandboxKind;
 
 pub(super) use command::Started;
 pub(super) use files::{Answer, WriteAs};
@@ -53,8 +56,8 @@ pub(super) use session::ended_session;
 /// How long an agent that was started may take until it has said hello.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// More images than this that the agent does not run in are not remembered.
-const REMEMBERED: usize = 256;
+/// More kinds of sandboxes than this are not remembered.
+const REMEMBERED: usize = 1024;
 
 /// Which way commands are run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -71,12 +74,19 @@ pub enum ExecPathPolicy {
     Agent,
 }
 
+/// Whether the agent runs in sandboxes of a kind.
+#[derive(Debug)]
+enum Known {
+    Usable,
+    Unusable(Arc<str>),
+}
+
 /// What the sandboxes of one provider share.
 #[derive(Debug, Default)]
 pub(super) struct Fleet {
     sockets: socket::Sockets,
-    /// Images in which the agent did not run, and why: it is not tried again for every sandbox.
-    unusable: Mutex<HashMap<String, Arc<str>>>,
+    /// What is known of kinds of sandboxes: where the agent did not run it is not tried again for every sandbox.
+    known: Mutex<HashMap<SandboxKind, Known>>,
     /// A socket of this process can't be reached from the engine's sandboxes, though the engine is reached by one.
     socket_failed: std::sync::atomic::AtomicBool,
 }
@@ -107,28 +117,44 @@ impl DockerProvider {
 }
 
 impl Fleet {
+    fn known(&self) -> MutexGuard<'_, HashMap<SandboxKind, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn images_without(&self) -> Vec<String> {
-        let unusable = self.unusable.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut images: Vec<String> = unusable
+        let known = self.known();
+        let mut images: Vec<String> = known
             .iter()
-            .map(|(image, why)| format!("`{image}` ({why})"))
+            .filter_map(|(kind, known)| match known {
+                Known::Unusable(why) => Some(format!("`{}` ({why})", kind.image)),
+                Known::Usable => None,
+            })
             .collect();
         images.sort_unstable();
+        images.dedup();
         images
     }
 
-    fn why_unusable(&self, image: &str) -> Option<Arc<str>> {
-        self.unusable
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(image)
-            .cloned()
+    fn why_unusable(&self, kind: &SandboxKind) -> Option<Arc<str>> {
+        match self.known().get(kind)? {
+            Known::Unusable(why) => Some(Arc::clone(why)),
+            Known::Usable => None,
+        }
     }
 
-    fn remember_unusable(&self, image: &str, why: &Arc<str>) {
-        let mut unusable = self.unusable.lock().unwrap_or_else(PoisonError::into_inner);
-        if unusable.len() < REMEMBERED {
-            unusable.insert(image.to_owned(), Arc::clone(why));
+    /// Where it has worked once, a failure is one of that sandbox, such as a machine too busy for its patience.
+    fn remember_unusable(&self, kind: &SandboxKind, why: &Arc<str>) {
+        let mut known = self.known();
+        if known.len() < REMEMBERED {
+            let entry = known.entry(kind.clone());
+            entry.or_insert_with(|| Known::Unusable(Arc::clone(why)));
+        }
+    }
+
+    fn remember_usable(&self, kind: &SandboxKind) {
+        let mut known = self.known();
+        if known.len() < REMEMBERED || known.contains_key(kind) {
+            known.insert(kind.clone(), Known::Usable);
         }
     }
 }

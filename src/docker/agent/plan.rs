@@ -13,6 +13,7 @@ use super::super::failure::EngineFailure;
 use super::super::owner::Keep;
 use super::super::request::CreateRequest;
 use super::super::{DockerProvider, PROVIDER};
+use super::kind::SandboxKind;
 use super::launch::{Launch, Main, may_not_share};
 use super::link::Lost;
 use super::offline;
@@ -30,7 +31,7 @@ pub(in crate::docker) struct Plan {
     /// What keeps this sandbox from being made without the agent.
     needs_agent: Option<&'static str>,
     way: Way,
-    /// What went wrong with the agent, when it is the image's fault: kept for the next sandboxes.
+    /// What went wrong with the agent, when it is the fault of the image or the limits: kept for the next such sandboxes.
     unusable: Option<Arc<str>>,
     /// The agent was tried, and left out then.
     has_fallen_back: bool,
@@ -71,7 +72,7 @@ impl From<Error> for Failed {
 }
 
 impl Plan {
-    /// Decides by the policy, the engine, the rights of the sandbox, and what was seen of its image before.
+    /// Decides by the policy, the engine, the rights of the sandbox, and what was seen of its kind before.
     pub(in crate::docker) async fn new(
         provider: &DockerProvider,
         id: &SandboxId,
@@ -95,7 +96,7 @@ impl Plan {
         } else if let Some(why) = may_not_share(request.body.host_config.as_ref()) {
             Some(why.into())
         } else {
-            fleet.why_unusable(&request.image.to_string())
+            fleet.why_unusable(&SandboxKind::of(request))
         };
         let mut plan = Self {
             policy,
@@ -300,15 +301,19 @@ impl Plan {
         Ok(())
     }
 
-    /// The sandbox was made. Where that could be done without the agent only, it is not tried again for its image.
+    /// The sandbox was made. Where that could be done without the agent only, it is not tried again for its kind.
     pub(in crate::docker) fn remember(&self, provider: &DockerProvider, request: &CreateRequest) {
         if let (true, Way::Engine(why)) = (self.has_fallen_back, &self.way) {
             tracing::warn!(%why, "a sandbox is made without the resident agent");
         }
-        if let Some(why) = &self.unusable {
-            provider
-                .fleet()
-                .remember_unusable(&request.image.to_string(), why);
+        let kind = SandboxKind::of(request);
+        match (&self.way, &self.unusable) {
+            // It was proven to run.
+            (Way::Agent { resident, .. }, _) if resident.is_main_process() => {
+                provider.fleet().remember_usable(&kind);
+            }
+            (_, Some(why)) => provider.fleet().remember_unusable(&kind, why),
+            _ => {}
         }
     }
 

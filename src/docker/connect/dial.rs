@@ -262,7 +262,9 @@ fn unanswered(failure: &EngineFailure) -> Failure {
         EngineFailure::Unreadable { text } => Failure::unavailable(format!(
             "it is not a usable engine: its answer can't be read: {text}"
         )),
-        EngineFailure::Transport { text } => Failure::unavailable(text.clone()),
+        EngineFailure::Unreached { text } | EngineFailure::Transport { text } => {
+            Failure::unavailable(text.clone())
+        }
         // Nobody makes a network to reach an engine.
         EngineFailure::NoSubnet { .. } => Failure::unavailable(failure.to_string()),
     }

@@ -22,7 +22,7 @@ use crate::spec::container::{
 
 use super::connect::ApiVersion;
 pub(super) use connect::{networks_of, no_such_network};
-pub(super) use mounts::is_volume_name;
+pub(super) use mounts::{is_librarys, is_volume_name};
 pub(super) use needs::Needs;
 use networks::Endpoints;
 pub(super) use networks::NetworkJoin;

@@ -63,6 +63,12 @@ const LIBRARY_VOLUMES: [&str; 2] = ["gym-sandbox-agent-", "gym-sandbox-lease-"];
 /// Folders of a sandbox that are the library's.
 const LIBRARY_FOLDERS: [&str; 2] = [".gym-sandbox", ".gym-sandbox-socket"];
 
+/// Whether a path of a sandbox is in a folder of the library's own.
+pub(in crate::docker) fn is_librarys(path: &str) -> bool {
+    let mut parts = path.split('/').filter(|part| !part.is_empty() && *part != ".");
+    parts.next().is_some_and(|first| LIBRARY_FOLDERS.contains(&first))
+}
+
 /// The target without what does not change it.
 fn checked_target(mount: &MountSpec) -> Result<String> {
     let target = &mount.target;
@@ -77,7 +83,7 @@ fn checked_target(mount: &MountSpec) -> Result<String> {
             target.escape_debug()
         )));
     }
-    if LIBRARY_FOLDERS.contains(&parts[0]) {
+    if is_librarys(target) {
         return Err(invalid(format!(
             "the mount target `{}` is in a folder of the library's own",
             target.escape_debug()

@@ -82,7 +82,7 @@ impl DockerProvider {
         // It is the caller's now, or nothing.
         making.task = None;
         made.map(|made| made.id)
-            .map_err(|failure| not_made(&spec.name, failure))
+            .map_err(|failure| not_made(spec, failure))
     }
 
     async fn turn(&self, engine: &Engine) -> Result<Turn, EngineFailure> {
@@ -225,7 +225,7 @@ async fn listed(
     Ok(listed.into_iter().filter_map(object_of).collect())
 }
 
-fn not_made(name: &str, failure: EngineFailure) -> Error {
+fn not_made(spec: &NetworkSpec, failure: EngineFailure) -> Error {
     let has_its_subnet = subnets::is_taken(&failure);
     let kind = if failure.is_status(409) || has_its_subnet {
         ErrorKind::Conflict
@@ -234,15 +234,26 @@ fn not_made(name: &str, failure: EngineFailure) -> Error {
     };
     let error = failure.into_error(
         Operation::Create,
-        format!("network `{name}` could not be made"),
+        format!("network `{}` could not be made", spec.name),
         kind,
     );
-    if has_its_subnet {
-        return error.with_hint(
-            "another network has its subnet; leave the subnet out, so that copies of a project get one each",
-        );
+    if !has_its_subnet {
+        return error;
     }
-    error
+    // The engine does not say which one.
+    let subnets = spec.pools.iter().filter_map(|pool| pool.subnet.as_deref());
+    let subnets: Vec<String> = subnets.map(|subnet| format!("`{subnet}`")).collect();
+    let taken = match subnets.as_slice() {
+        [] => "its subnet".to_owned(),
+        [subnet] => format!("its subnet {subnet}, or one that overlaps it"),
+        several => format!(
+            "one of its subnets {}, or one that overlaps it",
+            several.join(" and ")
+        ),
+    };
+    error.with_hint(format!(
+        "another network has {taken}; leave the subnet out, so that copies of a project get one each"
+    ))
 }
 
 fn not_listed(failure: EngineFailure) -> Error {

@@ -202,7 +202,7 @@ impl DockerProvider {
                 call = None;
                 match ended.map(|answer| answer.map_err(EngineFailure::from)) {
                     Ok(Ok(_)) => exists = true,
-                    Ok(Err(EngineFailure::Refused { .. })) => return,
+                    Ok(Err(failure)) if failure.began_nothing() => return,
                     Ok(Err(_)) | Err(_) => {}
                 }
             }

@@ -187,12 +187,16 @@ async fn exit_code(exec: &ExecCall, deadline: Option<Instant>) -> End {
                 }
             }
             // The code is there to be asked for again: a single lost connection does not lose it.
-            Err(failure @ (EngineFailure::Transport { .. } | EngineFailure::Deadline(_))) => {
+            Err(
+                failure @ (EngineFailure::Unreached { .. }
+                | EngineFailure::Transport { .. }
+                | EngineFailure::Deadline(_)),
+            ) => {
                 let since = *unreachable_since.get_or_insert_with(Instant::now);
                 if since.elapsed() > UNREACHABLE {
                     return End::Lost(failure);
                 }
-                if is_first && matches!(failure, EngineFailure::Transport { .. }) {
+                if is_first && !matches!(failure, EngineFailure::Deadline(_)) {
                     cut_off = Some(failure);
                 }
             }

@@ -66,8 +66,8 @@ impl Refusal {
     /// Says whether the command may run all the same, because the answer was lost.
     pub(in crate::docker) fn may_have_started(&self) -> bool {
         match self {
-            Self::Start(..) | Self::Engine(EngineFailure::Refused { .. }) => false,
-            Self::Engine(_) => true,
+            Self::Start(..) => false,
+            Self::Engine(failure) => !failure.began_nothing(),
         }
     }
 }
@@ -128,7 +128,7 @@ pub(in crate::docker) async fn start(
 ) -> Result<Running, Refusal> {
     config.privileged = provider.exec_defaults().privileged.then_some(true);
     let engine = provider.engine().await.map_err(|error| {
-        Refusal::Engine(EngineFailure::Transport {
+        Refusal::Engine(EngineFailure::Unreached {
             text: error.to_string(),
         })
     })?;

@@ -90,6 +90,12 @@ fn c09_c10_c11_workdir_environment_and_init() {
     assert_eq!(host(&off).init, Some(false));
     let relative = request(&SandboxSpec::new("a").with_workdir("w")).unwrap_err();
     assert_eq!(relative.kind(), ErrorKind::InvalidArgument);
+    for ours in ["/.gym-sandbox", "//./.gym-sandbox/x", "/.gym-sandbox-socket/"] {
+        let refused = request(&SandboxSpec::new("a").with_workdir(ours)).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::InvalidArgument);
+        assert!(refused.to_string().contains(ours), "{refused}");
+    }
+    assert!(request(&SandboxSpec::new("a").with_workdir("/.gym-sandboxes")).is_ok());
 }
 
 #[test]

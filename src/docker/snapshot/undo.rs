@@ -53,7 +53,7 @@ impl SnapshotGuard {
             Err(_) => return Err(EngineFailure::Deadline(deadline)),
         };
         self.calling = None;
-        if matches!(answer, Err(EngineFailure::Refused { .. })) {
+        if answer.as_ref().is_err_and(EngineFailure::began_nothing) {
             self.armed = false;
         }
         answer

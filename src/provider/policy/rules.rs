@@ -72,6 +72,9 @@ impl Found {
     }
 }
 
+/// The most characters of a security option that are shown.
+const SHOWN: usize = 60;
+
 pub(super) fn listing(setting: &str, word: &str) -> String {
     format!("policy.{setting}: [\"{}\"]", word.escape_debug())
 }
@@ -330,10 +333,17 @@ fn security_options(policy: &Policy, options: &[String], found: &mut Found) {
         ];
         if !tightens.contains(&option.as_str()) {
             let why = "it may loosen what confines a container";
+            let listed = &policy.allow_security_options;
             // A profile may be given as a whole text, which is nothing for an error.
-            let word: String = option.chars().take(60).collect();
-            if !policy.allow_security_options.contains(option) {
-                found.unless_listed(&[], &word, "security option", why, "allow_security_options");
+            let begin: String = option.chars().take(SHOWN).collect();
+            if begin == *option {
+                found.unless_listed(listed, option, "security option", why, "allow_security_options");
+            } else if !listed.contains(option) {
+                found.add(
+                    format!("security option `{}...`", begin.escape_debug()),
+                    why,
+                    "policy.allow_security_options with the whole text of it".to_owned(),
+                );
             }
         }
     }

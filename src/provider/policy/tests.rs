@@ -412,3 +412,18 @@ fn a_block_of_configuration_is_read() {
     let wrong: Result<Policy, _> = serde_json::from_value(serde_json::json!({"allow_privilged": true}));
     assert!(wrong.unwrap_err().to_string().contains("allow_privilged"));
 }
+
+/// A hint that names a part of it would be followed in vain.
+#[test]
+fn a_security_option_too_long_to_be_shown_is_not_hinted_at_in_part() {
+    let profile = format!("seccomp={{\"defaultAction\":\"{}\"}}", "x".repeat(100));
+    let mut spec = changed(|_| {});
+    spec.security_options = vec![profile.clone()];
+    let mut policy = Policy::default();
+    let found = policy.check(&spec).unwrap_err();
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].option.ends_with("...`"), "{found:?}");
+    assert!(found[0].allow.contains("whole text"), "{found:?}");
+    policy.allow_security_options = vec![profile];
+    assert_eq!(policy.check(&spec), Ok(()));
+}
