@@ -49,7 +49,7 @@ impl ImageReference {
 
     /// What a pull asks for: the digest where there is one, else the tag, else `latest`. Without it the engine would
     /// pull every tag (bugs B23).
-    pub(super) fn pull_tag(&self) -> &str {
+    pub(crate) fn pull_tag(&self) -> &str {
         self.digest.as_deref().or(self.tag.as_deref()).unwrap_or("latest")
     }
 }
@@ -210,5 +210,5 @@ fn check_component(component: &str) -> Result<(), &'static str> {
 }
 
 #[cfg(test)]
-#[path = "reference_tests.rs"]
+#[path = "image_reference_tests.rs"]
 mod tests;
