@@ -146,7 +146,7 @@ impl Crew {
                 return Err(if named.is_empty() || named.iter().any(is_theirs) {
                     self.rival("network", name).with_source(error)
                 } else {
-                    error
+                    error.with_hint("remove it, take another project name, or declare it as `external`")
                 });
             }
             Err(error) => return Err(error),
