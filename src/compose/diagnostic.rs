@@ -47,6 +47,26 @@ pub struct Diagnostic {
     pub severity: Severity,
 }
 
+impl Diagnostic {
+    /// One without a position: the typed project has none.
+    pub(crate) fn of_project(
+        path: YamlPath,
+        message: String,
+        hint: Option<&str>,
+        severity: Severity,
+    ) -> Self {
+        Self {
+            file: None,
+            line: 0,
+            column: 0,
+            path,
+            message,
+            hint: hint.map(str::to_owned),
+            severity,
+        }
+    }
+}
+
 impl fmt::Display for Diagnostic {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(file) = &self.file {

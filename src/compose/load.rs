@@ -204,13 +204,8 @@ impl<'a> Load<'a> {
         match text {
             Ok(text) => Some(self.parse(&file.path, &text, number)),
             Err(message) => {
-                let at = Position {
-                    file: number,
-                    line: 0,
-                    column: 0,
-                    prefixed: false,
-                };
-                self.sink.error(at, &YamlPath::new(), message);
+                // The message names the file itself.
+                self.sink.error(Position::default(), &YamlPath::new(), message);
                 None
             }
         }

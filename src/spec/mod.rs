@@ -15,6 +15,7 @@ mod exec;
 mod files;
 mod id;
 mod image;
+mod image_reference;
 mod listing;
 mod logs;
 mod ordered;
@@ -53,6 +54,7 @@ pub use image::{
     DEFAULT_MIN_FREE_BYTES, ImageCallback, ImageDetail, ImageEvent, LayerState, PrefetchCallback,
     PrefetchOptions, Prefetched, PullOptions, PullPolicy, RegistryCredentials,
 };
+pub use image_reference::ImageReference;
 pub use listing::{OwnerState, SandboxFilter, SandboxSummary};
 pub use logs::{LogLine, LogOptions, LogStream, MAX_LOG_LINE_BYTES, SandboxStats};
 pub use ports::Ports;

@@ -14,6 +14,7 @@ mod proxy;
 mod bench;
 mod compose_config;
 mod compose_project;
+mod compose_refused;
 mod compose_signals;
 mod connected;
 mod cp;

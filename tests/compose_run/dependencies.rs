@@ -1,8 +1,10 @@
 //! Waiting for other services, and what becomes of those that fail.
 
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use gym_sandbox::ErrorKind;
+use gym_sandbox::compose::{ComposeEvent, ProgressCallback};
 
 use crate::common::docker;
 use crate::support::{assert_gone, left_of, printed, project, story};
@@ -63,6 +65,35 @@ async fn b38_what_is_not_required_costs_a_warning() {
     project.start().await.unwrap();
     assert_eq!(printed(&project, "s3", "cat /proc/1/comm").await, "sleep");
     project.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn b38_a_warning_about_what_is_not_required_says_why_it_failed() {
+    let Some(test) = docker().await else { return };
+    let yaml = "
+services:
+  s1: {image: 'gym-sandbox/busybox:test', command: /nope}
+  s2:
+    image: gym-sandbox/busybox:test
+    command: sleep 300
+    depends_on: {s1: {condition: service_started, required: false}}
+";
+    let warnings = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&warnings);
+    let project = project(&test, yaml).with_progress(ProgressCallback::new(move |event| {
+        if let ComposeEvent::Warning(text) = event {
+            sink.lock().unwrap().push(text.clone());
+        }
+    }));
+    project.start().await.unwrap();
+    project.stop().await.unwrap();
+    let warnings = warnings.lock().unwrap();
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(
+        warnings[0].contains("service `s1` failed") && warnings[0].contains("/nope"),
+        "{warnings:?}"
+    );
+    assert_eq!(warnings[1], "service `s2` goes on without `s1`, which failed");
 }
 
 #[tokio::test]

@@ -4,13 +4,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use gym_sandbox::compose::{
-    AsyncSandboxCompose, DownOptions, ProgressCallback, ServiceProgress, VolumeFate, compose_down,
+    AsyncSandboxCompose, DownOptions, ProgressCallback, ServiceProgress, Source, VolumeFate, compose_down,
 };
 use gym_sandbox::{Error, ErrorKind};
 
 use crate::common::{config, docker, docker_with};
 use crate::proxy::{Cut, Proxy};
-use crate::support::{assert_gone, left_of, project, provider, story, unique};
+use crate::support::{assert_gone, behind_proxy, left_of, lines_of, project, provider, story, unique};
 
 /// Tells the second that a hook gets from its ten minutes on a loaded machine.
 const SOON: Duration = Duration::from_secs(60);
@@ -146,19 +146,6 @@ services:
     assert_eq!(left_of(&name).await, Vec::<String>::new());
 }
 
-/// The lines that hooks have written to the project's volume, which was kept.
-async fn lines_of(test: &crate::common::DockerTest, name: &str) -> String {
-    let look = format!(
-        "services: {{a: {{image: 'gym-sandbox/busybox:test', command: sleep 300, volumes: ['kept:/data']}}}}\n\
-         volumes: {{kept: {{external: true, name: {name}_data}}}}"
-    );
-    let look = project(test, &look);
-    look.start().await.unwrap();
-    let lines = look.service("a").unwrap().read_file("/data/lines").await.unwrap();
-    look.stop().await.unwrap();
-    String::from_utf8_lossy(&lines).into_owned()
-}
-
 #[tokio::test]
 async fn a_stop_that_is_repeated_runs_no_hook_twice() {
     let Some(proxy) = Proxy::start().await else {
@@ -171,19 +158,7 @@ async fn a_stop_that_is_repeated_runs_no_hook_twice() {
         return;
     };
     let name = unique();
-    let project = project(
-        &test,
-        "
-services:
-  a:
-    image: gym-sandbox/busybox:test
-    command: sleep 300
-    volumes: ['data:/data']
-    pre_stop: [{command: [sh, -c, 'echo x >>/data/lines']}]
-volumes: {data: }
-",
-    )
-    .with_project_name(name.as_str());
+    let project = project(&test, NOTING).with_project_name(name.as_str());
     project.start().await.unwrap();
     let keep = DownOptions::default().with_volumes(VolumeFate::Keep);
     proxy.cut("DELETE /", Cut::Answer(500, "not now"));
@@ -257,4 +232,83 @@ async fn b38_a_post_start_hook_that_fails_is_named_and_a_service_that_ended_unde
     for project in [failing, ended] {
         assert_gone(&project.project().unwrap()).await;
     }
+}
+
+/// Who writes a line before it stops.
+const NOTING: &str = "
+services:
+  a:
+    image: gym-sandbox/busybox:test
+    command: sleep 300
+    volumes: ['data:/data']
+    pre_stop: [{command: [sh, -c, 'echo x >>/data/lines']}]
+volumes: {data: }
+";
+
+#[tokio::test]
+async fn a_service_that_cannot_be_looked_at_before_its_stop_stays_for_another_one() {
+    let Some(test) = docker().await else { return };
+    let Some((proxy, behind)) = behind_proxy(&test).await else {
+        return;
+    };
+    let name = unique();
+    let project = AsyncSandboxCompose::new(behind)
+        .with_source(Source::text("compose.yaml", NOTING))
+        .with_project_name(name.as_str());
+    project.start().await.unwrap();
+    let id = project.service("a").unwrap().sandbox_id().unwrap();
+    let container = crate::support::engine()
+        .inspect_container(id.as_str(), None)
+        .await
+        .unwrap();
+    let look = format!("/containers/{}/json", container.id.unwrap());
+    proxy.cut(String::leak(look), Cut::Answer(500, "not now"));
+    let keep = DownOptions::default().with_volumes(VolumeFate::Keep);
+    let error = project.stop_with(&keep).await.unwrap_err();
+    assert!(story(&error).contains("not now"), "{}", story(&error));
+    assert_ne!(error.kind(), ErrorKind::Hook, "something is left");
+    assert!(
+        left_of(&name)
+            .await
+            .iter()
+            .any(|left| left.starts_with("container"))
+    );
+    project.stop_with(&keep).await.unwrap();
+    assert_eq!(lines_of(&test, &name).await, "x\n");
+    compose_down(&*provider(&test), &name, &DownOptions::default())
+        .await
+        .unwrap();
+    assert_eq!(left_of(&name).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn down_by_name_says_that_hooks_could_not_be_run_where_their_container_cannot_be_had() {
+    let Some(test) = docker().await else { return };
+    let Some((proxy, behind)) = behind_proxy(&test).await else {
+        return;
+    };
+    let project = project(&test, NOTING);
+    project.start().await.unwrap();
+    let name = project.project().unwrap();
+    let id = project.service("a").unwrap().sandbox_id().unwrap();
+    let container = crate::support::engine()
+        .inspect_container(id.as_str(), None)
+        .await
+        .unwrap();
+    let look: &str = String::leak(format!("/containers/{}/json", container.id.unwrap()));
+    // The first look is the list's; the one for its hooks fails.
+    proxy.release();
+    proxy.cut(look, Cut::UntilReleased);
+    proxy.cut(look, Cut::Answer(500, "not now"));
+    let error = compose_down(&*behind, &name, &DownOptions::default())
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Hook, "{}", story(&error));
+    let said = story(&error);
+    assert!(
+        said.contains("the pre_stop hooks of service `a` could not be run") && said.contains("not now"),
+        "{said}"
+    );
+    assert_eq!(left_of(&name).await, Vec::<String>::new());
+    project.stop().await.unwrap();
 }

@@ -154,6 +154,38 @@ services:
 }
 
 #[tokio::test]
+async fn b48_who_shares_the_network_of_a_service_that_has_ended_is_told_which_one() {
+    let Some(test) = docker().await else { return };
+    for key in ["network_mode", "pid"] {
+        let project = project(
+            &test,
+            &format!(
+                "
+services:
+  web:
+    image: gym-sandbox/busybox:test
+    command: sleep 300
+    {key}: service:base
+    depends_on: {{base: {{condition: service_completed_successfully}}}}
+  base: {{image: 'gym-sandbox/busybox:test', command: [sh, -c, 'echo nothing to do']}}
+"
+            ),
+        );
+        let error = project.start().await.unwrap_err();
+        let what = key.split('_').next().unwrap_or_default();
+        assert_eq!(error.kind(), ErrorKind::NotReady);
+        let message = error.to_string();
+        assert!(
+            message.contains(&format!(
+                "service `base` exited with 0, and service `web` was to share its {what}"
+            )) && message.contains("nothing to do"),
+            "{message}"
+        );
+        assert_eq!(left_of(&project.project().unwrap()).await, Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
 async fn b48_hosts_of_every_form_are_in_the_hosts_file() {
     let Some(test) = docker().await else { return };
     for form in [

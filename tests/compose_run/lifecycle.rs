@@ -1,9 +1,10 @@
 //! Start, use, stop.
 
+use gym_sandbox::compose::{DownOptions, VolumeFate, compose_down};
 use gym_sandbox::{ErrorKind, SandboxProvider};
 
 use crate::common::docker;
-use crate::support::{assert_gone, left_of, printed, project, provider, story};
+use crate::support::{assert_gone, left_of, lines_of, printed, project, provider, story};
 
 const TWO: &str = "
 services:
@@ -173,6 +174,41 @@ services:
     for copy in &copies {
         let name = copy.project().unwrap();
         copy.stop().await.unwrap();
+        assert_eq!(left_of(&name).await, Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
+async fn d22_who_has_a_stop_signal_gets_it_also_by_name_and_the_others_are_killed() {
+    let Some(test) = docker().await else { return };
+    let yaml = "
+services:
+  asked:
+    image: gym-sandbox/busybox:test
+    command: [sh, -c, 'trap \"echo asked >>/data/lines; exit 0\" INT; touch /ok; while true; do sleep 0.1; done']
+    healthcheck: {test: 'test -f /ok', interval: 1s}
+    stop_signal: SIGINT
+    volumes: ['data:/data']
+  killed:
+    image: gym-sandbox/busybox:test
+    command: [sh, -c, 'trap \"echo killed >>/data/lines; exit 0\" TERM; touch /ok; while true; do sleep 0.1; done']
+    healthcheck: {test: 'test -f /ok', interval: 1s}
+    volumes: ['data:/data']
+volumes: {data: }
+";
+    for by_name in [false, true] {
+        let project = project(&test, yaml);
+        project.start().await.unwrap();
+        let name = project.project().unwrap();
+        let keep = DownOptions::default().with_volumes(VolumeFate::Keep);
+        if by_name {
+            compose_down(&*provider(&test), &name, &keep).await.unwrap();
+        }
+        project.stop_with(&keep).await.unwrap();
+        assert_eq!(lines_of(&test, &name).await, "asked\n", "by name: {by_name}");
+        compose_down(&*provider(&test), &name, &DownOptions::default())
+            .await
+            .unwrap();
         assert_eq!(left_of(&name).await, Vec::<String>::new());
     }
 }

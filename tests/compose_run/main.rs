@@ -20,6 +20,7 @@ mod killed;
 mod kinds;
 mod lifecycle;
 mod many;
+mod outage;
 mod refused;
 mod rough;
 mod rows;

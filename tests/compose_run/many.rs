@@ -159,3 +159,40 @@ services:
     calls.sort();
     assert!(each <= CALLS, "{each} calls a copy:\n{}", calls.join("\n"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn b33_of_several_starts_of_one_name_at_once_one_goes_on_whatever_each_has_made() {
+    let Some(test) = docker().await else { return };
+    let service = |name: char| {
+        format!(
+            "  {name}: {{image: 'gym-sandbox/busybox:test', command: sleep 300, network_mode: none, \
+             volumes: ['data-{name}:/data']}}\n"
+        )
+    };
+    let (names, volumes): (String, String) = ('a'..='f')
+        .map(|name| (service(name), format!("  data-{name}: {{}}\n")))
+        .unzip();
+    let yaml = format!("services:\n{names}volumes:\n{volumes}");
+    for round in 0..3 {
+        let name = unique();
+        let projects: Vec<_> = (0..4)
+            .map(|_| project(&test, &yaml).with_project_name(name.as_str()))
+            .collect();
+        let started = join_all(projects.iter().map(|project| project.start())).await;
+        let lost: Vec<_> = started
+            .iter()
+            .filter_map(|started| started.as_ref().err())
+            .collect();
+        assert_eq!(lost.len(), 3, "{round}: {lost:?}");
+        for error in lost {
+            assert_eq!(error.kind(), ErrorKind::Conflict, "{round}: {error:?}");
+        }
+        // Nothing stands for the name but the project itself.
+        let left = left_of(&name).await;
+        assert_eq!(left.len(), 12, "{round}: {left:?}");
+        for project in projects {
+            project.stop().await.unwrap();
+        }
+        assert_eq!(left_of(&name).await, Vec::<String>::new());
+    }
+}

@@ -111,3 +111,16 @@ pub(crate) async fn printed(project: &AsyncSandboxCompose, service: &str, line: 
     assert!(result.is_success(), "{line}: {result:?}");
     result.stdout().unwrap_or_default().trim_end().to_owned()
 }
+
+/// The lines that services and hooks have written to the volume `data` of a project, which was kept.
+pub(crate) async fn lines_of(test: &DockerTest, name: &str) -> String {
+    let look = format!(
+        "services: {{a: {{image: 'gym-sandbox/busybox:test', command: sleep 300, volumes: ['kept:/data']}}}}\n\
+         volumes: {{kept: {{external: true, name: {name}_data}}}}"
+    );
+    let look = project(test, &look);
+    look.start().await.unwrap();
+    let lines = look.service("a").unwrap().read_file("/data/lines").await.unwrap();
+    look.stop().await.unwrap();
+    String::from_utf8_lossy(&lines).into_owned()
+}

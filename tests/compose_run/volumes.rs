@@ -94,6 +94,29 @@ async fn external_volumes_and_networks_must_be_there() {
 }
 
 #[tokio::test]
+async fn b33_a_network_of_the_name_that_is_somebody_elses_is_named_and_what_to_do_about_it() {
+    let Some(test) = docker().await else { return };
+    let project = project(
+        &test,
+        "services: {a: {image: 'gym-sandbox/busybox:test', command: sleep 300}}",
+    );
+    project.plan().await.unwrap();
+    let network = format!("{}_default", project.project().unwrap());
+    let spec = gym_sandbox::container::NetworkSpec::new(&network);
+    let containers = gym_sandbox::SandboxProvider::as_containers(&*test.provider).unwrap();
+    let id = containers.create_network(&spec).await.unwrap();
+    let error = project.start().await.unwrap_err();
+    containers.remove_network(&id).await.unwrap();
+    let said = story(&error);
+    assert_eq!(error.kind(), ErrorKind::Conflict, "{said}");
+    assert!(
+        said.contains(&network) && said.contains("another project name") && said.contains("`external`"),
+        "{said}"
+    );
+    assert_eq!(left_of(&project.project().unwrap()).await, Vec::<String>::new());
+}
+
+#[tokio::test]
 async fn d18_external_networks_and_volumes_are_used_and_stay() {
     let Some(test) = docker().await else { return };
     let owner = project(

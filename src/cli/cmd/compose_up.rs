@@ -88,20 +88,43 @@ fn say(event: &ComposeEvent) {
 /// Starts the project and stays until a signal takes it down, or leaves it running.
 ///
 /// # Errors
-/// The project can't be started, or not be taken down.
+/// The project can't be started, be told of, or be taken down. Of one that can't be told of nothing is left.
 pub(in crate::cli) async fn up(mut request: ComposeUpRequest) -> Result<u8> {
     let project = prepare(&mut request)?;
     let mut interrupts = Interrupts::listen()?;
-    let interrupted = tokio::select! {
-        started = project.start() => { started?; None }
-        interrupt = interrupts.next() => Some(interrupt),
+    let work = async {
+        project.start().await?;
+        tell(&project, &request).await
     };
-    if let Some(interrupt) = interrupted {
-        return leave(&project, &mut interrupts, interrupt).await;
+    let outcome = tokio::select! {
+        outcome = Box::pin(work) => outcome,
+        interrupt = interrupts.next() => return leave(&project, &mut interrupts, interrupt).await,
+    };
+    if let Err(error) = outcome {
+        // A start that failed has left nothing; a project whose name nobody can be told is removed.
+        let stopped = tokio::select! {
+            stopped = project.stop() => stopped,
+            interrupt = interrupts.next() => return leave(&project, &mut interrupts, interrupt).await,
+        };
+        return Err(match stopped {
+            Ok(()) => error,
+            Err(cleanup) => error.with_cleanup_error(cleanup),
+        });
     }
-    let described = describe(&project).await;
+    if request.lifetime == ProjectLifetime::UntilDown {
+        return Ok(exit::SUCCESS);
+    }
+    let interrupt = interrupts.next().await;
+    leave(&project, &mut interrupts, interrupt).await
+}
+
+/// Prints what a started project is called, and where it answers.
+async fn tell(project: &AsyncSandboxCompose, request: &ComposeUpRequest) -> Result<()> {
     match request.format {
-        Format::Json => blocking(move || output::json(&described)).await?,
+        Format::Json => {
+            let described = describe(project).await;
+            blocking(move || output::json(&described)).await
+        }
         Format::Text => {
             let name = project.project().unwrap_or_default();
             let text = if request.lifetime == ProjectLifetime::UntilDown {
@@ -110,14 +133,9 @@ pub(in crate::cli) async fn up(mut request: ComposeUpRequest) -> Result<u8> {
                 output::note(&format!("project {name} is ready; Ctrl-C takes it down"));
                 String::new()
             };
-            blocking(move || output::data(text.as_bytes())).await?;
+            blocking(move || output::data(text.as_bytes())).await
         }
     }
-    if request.lifetime == ProjectLifetime::UntilDown {
-        return Ok(exit::SUCCESS);
-    }
-    let interrupt = interrupts.next().await;
-    leave(&project, &mut interrupts, interrupt).await
 }
 
 /// Takes the project down after a signal, until another one.

@@ -9,8 +9,8 @@ use crate::compose::run::{DownOptions, StartOptions};
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::sandbox::AsyncSandbox;
 
-use super::AsyncSandboxCompose;
 use super::work::Work;
+use super::{AsyncSandboxCompose, ProjectName};
 
 /// How long `stop` waits for clean-up that a cancelled call left.
 const BACKGROUND_CLEANUP: Duration = Duration::from_secs(90);
@@ -116,6 +116,7 @@ impl AsyncSandboxCompose {
         let options = StartOptions {
             timeout: self.timeout,
             poll_interval: self.poll_interval,
+            may_have_rivals: self.name != ProjectName::Unique,
         };
         match work.start(&options).await {
             Ok(()) => {

@@ -8,6 +8,7 @@ mod connect;
 mod lifecycle;
 mod options;
 mod scope;
+mod sources;
 mod wanted;
 mod work;
 
@@ -253,6 +254,7 @@ impl AsyncSandboxCompose {
                 wanted::check_service(service, &loaded.project, plan)?;
             }
             if prepared.generic.is_none() {
+                sources::check(&loaded.project, plan)?;
                 binds::check(plan, &loaded.project.directory, &options.policy)?;
             }
             for warning in loaded.warnings.iter().chain(plan.warnings.iter()) {

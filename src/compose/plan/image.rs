@@ -27,7 +27,7 @@ impl Planner<'_> {
                     self.project.directory.display(),
                     build.encode(Style::Json)
                 );
-                format!("gym-sandbox-compose/{}:{}", name.to_lowercase(), hash(&from))
+                format!("gym-sandbox-compose/{}:{}", in_a_reference(name), hash(&from))
             }
             _ => self.project.image_of(name).unwrap_or_default(),
         }
@@ -42,6 +42,21 @@ impl Planner<'_> {
             .get(name)
             .is_some_and(|spec| spec.image().is_some());
         service.build.is_some() && !given && !(by_caller && service.image.is_empty())
+    }
+}
+
+/// The name of a service as a part of an image's name, where separators stand alone and between letters. The hash behind it
+/// tells two of them apart.
+fn in_a_reference(name: &str) -> String {
+    let lower = name.to_lowercase();
+    let words: Vec<&str> = lower
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .collect();
+    if words.is_empty() {
+        "service".to_owned()
+    } else {
+        words.join("-")
     }
 }
 

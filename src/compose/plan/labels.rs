@@ -26,6 +26,10 @@ const KEPT: &str = "gym-sandbox.kept";
 /// The commands before a stop, as JSON, for who takes the project down by its name.
 pub(crate) const PRE_STOP: &str = "gym-sandbox.pre-stop";
 
+/// The mark of a service that is asked to end by a signal of its file's, for who takes the project down by its name: the
+/// engine tells it from the image's own no more.
+pub(crate) const STOP_SIGNAL: &str = "gym-sandbox.stop-signal";
+
 /// The version that labels name: docker compose's whose answers the loader gives.
 const AS_VERSION: &str = "2.40.3";
 
@@ -71,6 +75,9 @@ impl Planner<'_> {
             // Text and lists of it, which JSON can always hold.
             let hooks = serde_json::to_string(hooks).unwrap_or_default();
             labels.insert(PRE_STOP.to_owned(), hooks);
+        }
+        if !service.stop_signal.is_empty() {
+            labels.insert(STOP_SIGNAL.to_owned(), service.stop_signal.clone());
         }
         self.keep(labels)
     }

@@ -38,7 +38,7 @@ pub use steps::{
 };
 
 pub(crate) use generic::{Check, GenericPlan, HELPER_ROOT, SEED_TARGET, StorageStep, VolumeFolder};
-pub(crate) use labels::{ONE_OFF, PRE_STOP, PROJECT, SERVICE};
+pub(crate) use labels::{ONE_OFF, PRE_STOP, PROJECT, SERVICE, STOP_SIGNAL};
 pub(crate) use order::dependency_order;
 pub(crate) use service::USUAL_GRACE;
 
@@ -109,30 +109,25 @@ pub(crate) struct Notes {
 
 impl Notes {
     fn error(&mut self, path: YamlPath, message: impl Into<String>, hint: Option<&str>) {
-        self.errors
-            .push(diagnostic(path, message.into(), hint, Severity::Error));
+        self.errors.push(Diagnostic::of_project(
+            path,
+            message.into(),
+            hint,
+            Severity::Error,
+        ));
     }
 
     fn warning(&mut self, path: YamlPath, message: impl Into<String>) {
-        self.warnings
-            .push(diagnostic(path, message.into(), None, Severity::Warning));
+        self.warnings.push(Diagnostic::of_project(
+            path,
+            message.into(),
+            None,
+            Severity::Warning,
+        ));
     }
 }
 
-/// A diagnostic without a position: the typed project has none.
-fn diagnostic(path: YamlPath, message: String, hint: Option<&str>, severity: Severity) -> Diagnostic {
-    Diagnostic {
-        file: None,
-        line: 0,
-        column: 0,
-        path,
-        message,
-        hint: hint.map(str::to_owned),
-        severity,
-    }
-}
-
-fn service_path(service: &str, key: &str) -> YamlPath {
+pub(crate) fn service_path(service: &str, key: &str) -> YamlPath {
     YamlPath::of_keys(["services", service, key])
 }
 

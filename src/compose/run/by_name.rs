@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use futures::future::join_all;
 
-use crate::compose::plan::{PROJECT, SERVICE};
+use crate::compose::plan::{PROJECT, SERVICE, STOP_SIGNAL};
 use crate::error::{Operation, Result};
 use crate::provider::{ContainersProvider, SandboxProvider};
 use crate::spec::container::ContainerDetail;
@@ -106,7 +106,8 @@ async fn end_listed(
             }
         }
         // What the file asked for is in the container; nothing there means that it is killed at once.
-        if options.grace.is_some() || container.stop_timeout.is_some() {
+        let asks_for_grace = container.stop_timeout.is_some() || container.labels.contains_key(STOP_SIGNAL);
+        if options.grace.is_some() || asks_for_grace {
             containers.stop_container(&container.id, options.grace).await?;
         }
         containers.remove_container(&container.id).await

@@ -1,7 +1,8 @@
 //! What went wrong with a service, in words: its name, its exit code, its last lines.
 
+use crate::compose::plan::ServiceStep;
 use crate::error::{Error, ErrorKind, Operation};
-use crate::spec::container::HealthProbe;
+use crate::spec::container::{ContainerSpec, HealthProbe, NamespaceMode, NetworkAttachment};
 use crate::spec::{ExecErrorType, ExecReason, ExecResult};
 
 use super::crew::Crew;
@@ -28,12 +29,49 @@ impl Crew {
         service_failure(name, what, &printed, probe.as_ref())
     }
 
+    /// Names the service that a container shares something with where that is why it could not be started: it does not run.
+    /// The engine tells its id only.
+    pub(super) async fn not_started(&self, service: &str, container: &ContainerSpec, error: Error) -> Error {
+        for (what, name) in shared_with(container) {
+            let is_of = |step: &ServiceStep| step.containers.iter().any(|other| other.name == name);
+            let Some(other) = self.plan.services.iter().position(is_of) else {
+                continue;
+            };
+            let id = self.id_of(name);
+            let looked = match self.containers(Operation::ComposeUp) {
+                Ok(containers) => containers.inspect_container(&id).await,
+                Err(error) => Err(error),
+            };
+            if let Ok(Some(detail)) = looked
+                && let Some(code) = detail.exit_code
+            {
+                let what = format!("exited with {code}, and service `{service}` was to share its {what}");
+                return self.service_error(other, &id, &what).await.with_source(error);
+            }
+        }
+        in_service(service, error)
+    }
+
     pub(super) async fn last_lines(&self, container: &str) -> String {
         match self.containers(Operation::ComposeUp) {
             Ok(containers) => containers.last_log_lines(container).await.join("\n"),
             Err(_) => String::new(),
         }
     }
+}
+
+/// The containers whose namespaces one has, and what of them.
+fn shared_with(container: &ContainerSpec) -> impl Iterator<Item = (&'static str, &str)> {
+    let network = match &container.network {
+        NetworkAttachment::Container(name) => Some(("network", name.as_str())),
+        _ => None,
+    };
+    let others = [("ipc", &container.ipc), ("pid", &container.pid)];
+    let others = others.into_iter().filter_map(|(what, mode)| match mode {
+        NamespaceMode::Container(name) => Some((what, name.as_str())),
+        _ => None,
+    });
+    network.into_iter().chain(others)
 }
 
 /// The error of a service that failed, with the end of what it printed, and of what its health check did.

@@ -26,10 +26,13 @@ impl Start<'_> {
         self.waits(service, None);
         match reached {
             Err(error) if !dependency.required => {
-                let text = format!(
-                    "service `{}` goes on without `{}`: {error}",
-                    self.crew.plan.services[service].name, dependency.service
-                );
+                let name = &self.crew.plan.services[service].name;
+                let text = format!("service `{name}` goes on without `{}`", dependency.service);
+                // Of one that has failed itself the reason has been told.
+                let text = match self.stage_at_least(other, Stage::Planned).await {
+                    Stage::Failed => format!("{text}, which failed"),
+                    _ => format!("{text}: {}", error.report()),
+                };
                 self.crew.say(&ComposeEvent::Warning(text));
                 Ok(())
             }

@@ -19,6 +19,24 @@ const BEYOND: Duration = Duration::from_secs(30);
 /// The most characters of a hook's command that are shown.
 const MOST_SHOWN: usize = 200;
 
+/// How long a hook may take.
+#[derive(Debug, Clone, Copy)]
+struct Bounds {
+    /// Itself: then it is killed.
+    limit: Duration,
+    /// Its turn and its kill on top: then it is waited for no more.
+    beyond: Duration,
+}
+
+impl Bounds {
+    fn new(limit: Duration) -> Self {
+        Self {
+            limit,
+            beyond: BEYOND,
+        }
+    }
+}
+
 /// Where hooks are run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Hooks<'a> {
@@ -33,7 +51,8 @@ impl Hooks<'_> {
         for hook in hooks {
             let name = name_of("post_start", hook);
             tell(name.clone());
-            self.run(Operation::ComposeUp, &name, hook, AFTER_START).await?;
+            let bounds = Bounds::new(AFTER_START);
+            self.run(Operation::ComposeUp, &name, hook, bounds).await?;
         }
         Ok(())
     }
@@ -46,11 +65,21 @@ impl Hooks<'_> {
         limit: Duration,
         tell: impl Fn(String),
     ) -> Vec<Error> {
+        let bounds = Bounds::new(limit);
+        self.before_stop_within(hooks, bounds, tell).await
+    }
+
+    async fn before_stop_within(
+        &self,
+        hooks: &[HookStep],
+        bounds: Bounds,
+        tell: impl Fn(String),
+    ) -> Vec<Error> {
         let mut failed = Vec::new();
         for hook in hooks {
             let name = name_of("pre_stop", hook);
             tell(name.clone());
-            match self.run(Operation::ComposeDown, &name, hook, limit).await {
+            match self.run(Operation::ComposeDown, &name, hook, bounds).await {
                 Ok(()) => {}
                 Err(error) if matches!(error.kind(), ErrorKind::Sandbox(_)) => break,
                 Err(error) => failed.push(error),
@@ -59,7 +88,8 @@ impl Hooks<'_> {
         failed
     }
 
-    async fn run(&self, operation: Operation, name: &str, hook: &HookStep, limit: Duration) -> Result<()> {
+    async fn run(&self, operation: Operation, name: &str, hook: &HookStep, bounds: Bounds) -> Result<()> {
+        let Bounds { limit, beyond } = bounds;
         let mut options = ExecOptions::new(hook.command.clone()).with_timeout(limit);
         if let Some(user) = &hook.user {
             options = options.with_user(user.as_str());
@@ -81,7 +111,11 @@ impl Hooks<'_> {
             )
         };
         // Without a limit of its own it could wait for its turn among the provider's commands for ever.
-        let ran = tokio::time::timeout(limit + BEYOND, self.provider.exec(self.handle, options)).await;
+        let ran = tokio::time::timeout(
+            limit.saturating_add(beyond),
+            self.provider.exec(self.handle, options),
+        )
+        .await;
         let Ok(ran) = ran else {
             let what = "could not be run in time: too many other commands run on this provider";
             return Err(failed(ErrorKind::Timeout, what));
@@ -162,6 +196,8 @@ pub(super) fn noted(container: &ContainerDetail) -> Vec<HookStep> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::provider::tests::scripted::{Call, DEADLINE, Scripted, Step};
+    use crate::spec::SandboxId;
     use crate::spec::container::EnvironmentSpec;
 
     #[test]
@@ -184,5 +220,41 @@ mod tests {
         assert_eq!(time_before_stop(Some(seconds(3))), seconds(3));
         assert_eq!(time_before_stop(None), seconds(10));
         assert_eq!(time_before_stop(Some(Duration::ZERO)), seconds(10));
+    }
+
+    #[tokio::test]
+    async fn a_hook_that_never_gets_its_turn_is_told_so_in_time() {
+        let provider = Scripted::new();
+        let (waits, _gate) = Step::blocked();
+        provider.script(Operation::Exec, [waits]);
+        let handle = SandboxHandle::new(SandboxId::new("a-1").unwrap(), "scripted");
+        let hooks = Hooks {
+            provider: &*provider,
+            handle: &handle,
+            service: "a",
+        };
+        let commands = ["first", "second"].map(|word| HookStep {
+            command: vec![word.to_owned()],
+            user: None,
+            working_dir: None,
+            environment: EnvironmentSpec::default(),
+        });
+        let bounds = Bounds {
+            limit: Duration::from_millis(10),
+            beyond: Duration::from_millis(10),
+        };
+        let stopped = hooks.before_stop_within(&commands, bounds, |_| {});
+        let failed = tokio::time::timeout(DEADLINE, stopped).await.unwrap();
+        let [error] = &failed[..] else {
+            panic!("{failed:?}");
+        };
+        assert_eq!(error.kind(), ErrorKind::Hook);
+        let said = error.to_string();
+        assert!(
+            said.contains("pre_stop hook `first` of service `a`") && said.contains("too many other commands"),
+            "{said}"
+        );
+        // The next one had its turn.
+        assert_eq!(provider.count(|call| matches!(call, Call::Exec(_))), 2);
     }
 }

@@ -5,6 +5,7 @@
 //! | the calls and who makes them | `crew.rs` |
 //! | what was made, and its removal; removal by name | `made.rs`, `teardown.rs`, `by_name.rs` |
 //! | what happens to containers | `watch.rs` |
+//! | which of two starts of one name goes on | `claim.rs` |
 //! | images, networks, volumes | `images.rs`, `shared.rs`, `seed.rs` |
 //! | one service from create to ready, commands after its start and before its stop | `service.rs`, `hook.rs` |
 //! | waiting for others | `gate.rs`, `health.rs` |
@@ -14,6 +15,7 @@
 
 mod board;
 mod by_name;
+mod claim;
 mod crew;
 mod failure;
 mod gate;

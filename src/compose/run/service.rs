@@ -36,8 +36,9 @@ impl Start<'_> {
         match self.run_service(service).await {
             Err(error) if step.is_optional => {
                 let text = format!(
-                    "service `{}` failed, and the others go without it: {error}",
-                    step.name
+                    "service `{}` failed, and the others go without it: {}",
+                    step.name,
+                    error.report()
                 );
                 self.crew.say(&ComposeEvent::Warning(text));
                 self.crew.say_service(service, ServiceProgress::Failed);
@@ -123,7 +124,7 @@ impl Start<'_> {
             if let Ok(detail) = containers.inspect_container(&id).await {
                 self.watch.note(&id, detail.as_ref());
             }
-            return Err(in_service(&step.name, error));
+            return Err(crew.not_started(&step.name, &container.spec, error).await);
         }
         self.after_start(service, &id).await
     }

@@ -12,7 +12,7 @@ use super::crew::Crew;
 use super::failure::in_service;
 
 /// The label of a volume that says which start has made it.
-const START: &str = "gym-sandbox.start";
+pub(super) const START: &str = "gym-sandbox.start";
 
 impl Crew {
     /// The label that everything of the project has.
@@ -117,7 +117,7 @@ impl Crew {
     }
 
     /// The error of a start that meets what another one of the same project has made.
-    fn rival(&self, what: &str, name: &str) -> Error {
+    pub(super) fn rival(&self, what: &str, name: &str) -> Error {
         Error::new(
             ErrorKind::Conflict,
             Operation::ComposeUp,
@@ -146,7 +146,7 @@ impl Crew {
                 return Err(if named.is_empty() || named.iter().any(is_theirs) {
                     self.rival("network", name).with_source(error)
                 } else {
-                    error
+                    error.with_hint("remove it, take another project name, or declare it as `external`")
                 });
             }
             Err(error) => return Err(error),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use futures::future::try_join_all;
+use futures::future::{try_join, try_join_all};
 
 use crate::error::{Error, Result};
 use crate::spec::container::RestartPolicy;
@@ -25,6 +25,8 @@ pub(crate) struct StartOptions {
     pub(crate) timeout: Duration,
     /// The longest pause between two health probes of our own.
     pub(crate) poll_interval: Option<Duration>,
+    /// Whether somebody else may start a project of the same name at the same time.
+    pub(crate) may_have_rivals: bool,
 }
 
 /// One start.
@@ -33,6 +35,7 @@ pub(super) struct Start<'a> {
     pub(super) crew: &'a Crew,
     pub(super) watch: Watch,
     pub(super) poll_interval: Option<Duration>,
+    may_have_rivals: bool,
     pub(super) board: Board,
 }
 
@@ -41,7 +44,7 @@ impl Crew {
     ///
     /// Nothing is removed when it fails or is dropped: that is the caller's, who holds what was made.
     pub(crate) async fn start(&self, options: &StartOptions) -> Result<()> {
-        let start = Start::new(self, options.poll_interval);
+        let start = Start::new(self, options);
         if let Ok(result) = tokio::time::timeout(options.timeout, start.run()).await {
             return result;
         }
@@ -67,12 +70,13 @@ impl Crew {
 }
 
 impl<'a> Start<'a> {
-    fn new(crew: &'a Crew, poll_interval: Option<Duration>) -> Self {
+    fn new(crew: &'a Crew, options: &StartOptions) -> Self {
         let services = crew.plan.services.iter();
         Self {
             crew,
             watch: Watch::new(),
-            poll_interval,
+            poll_interval: options.poll_interval,
+            may_have_rivals: options.may_have_rivals,
             board: Board::new(services.map(|service| service.name.clone())),
         }
     }
@@ -80,6 +84,9 @@ impl<'a> Start<'a> {
     async fn run(&self) -> Result<()> {
         let crew = self.crew;
         crew.check_before().await?;
+        if self.may_have_rivals {
+            crew.claim().await?;
+        }
         crew.have_images().await?;
         crew.make_shared().await?;
         Box::pin(crew.seed_volumes()).await?;
@@ -95,9 +102,14 @@ impl<'a> Start<'a> {
 
     async fn services(&self) -> Result<()> {
         let services = 0..self.crew.plan.services.len();
-        try_join_all(services.map(|service| self.bring_up(service)))
-            .await
-            .map(|_| ())
+        let services = try_join_all(services.map(|service| self.bring_up(service)));
+        let released = async {
+            if self.may_have_rivals {
+                self.release_when_made().await;
+            }
+            Ok(())
+        };
+        try_join(services, released).await.map(|_| ())
     }
 
     /// Waits until a service that must not ends with an error, whoever waits for it or not.

@@ -13,12 +13,12 @@ mod problem;
 mod progress;
 mod provider;
 mod pull;
-mod reference;
 mod shared;
 
 pub(super) use config::PULL_KEYS;
 pub use config::PullConfig;
 pub(super) use problem::{image_error, problem_of};
 pub(super) use pull::Wanted;
-pub use reference::ImageReference;
 pub(super) use shared::Pulls;
+
+pub use crate::spec::ImageReference;

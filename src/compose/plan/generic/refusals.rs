@@ -1,6 +1,5 @@
 //! What is refused, all of it, and whether it is wrong or only cannot be done here.
 
-use super::super::diagnostic;
 use crate::compose::diagnostic::{Diagnostic, Diagnostics, Severity};
 use crate::compose::path::YamlPath;
 use crate::error::{Error, ErrorKind};
@@ -23,15 +22,23 @@ pub(super) struct Refusals {
 impl Refusals {
     /// Notes what is wrong whatever the provider.
     pub(super) fn invalid(&mut self, path: YamlPath, message: impl Into<String>) {
-        self.found
-            .push(diagnostic(path, message.into(), None, Severity::Error));
+        self.found.push(Diagnostic::of_project(
+            path,
+            message.into(),
+            None,
+            Severity::Error,
+        ));
     }
 
     /// Notes what cannot be done here.
     pub(super) fn unsupported(&mut self, path: YamlPath, message: impl Into<String>, hint: Option<&str>) {
         self.is_unsupported = true;
-        self.found
-            .push(diagnostic(path, message.into(), hint, Severity::Error));
+        self.found.push(Diagnostic::of_project(
+            path,
+            message.into(),
+            hint,
+            Severity::Error,
+        ));
     }
 
     /// Notes what a capability of the provider refuses.

@@ -47,9 +47,15 @@ impl ImageReference {
         self.digest.as_deref()
     }
 
+    /// Says why a text is no reference, and how one looks; None for one that is.
+    pub(crate) fn problem_of(text: &str) -> Option<(String, &'static str)> {
+        let problem = parse(without_scheme(text)).err()?;
+        Some((told(text, problem), FORM))
+    }
+
     /// What a pull asks for: the digest where there is one, else the tag, else `latest`. Without it the engine would
     /// pull every tag (bugs B23).
-    pub(super) fn pull_tag(&self) -> &str {
+    pub(crate) fn pull_tag(&self) -> &str {
         self.digest.as_deref().or(self.tag.as_deref()).unwrap_or("latest")
     }
 }
@@ -72,18 +78,22 @@ impl FromStr for ImageReference {
 
     /// Parses a reference; a leading `docker://` is cut off (contract C2).
     fn from_str(text: &str) -> Result<Self> {
-        let reference = text.strip_prefix("docker://").unwrap_or(text);
-        parse(reference).map_err(|problem| {
-            Error::new(
-                ErrorKind::Image(ImageProblem::InvalidReference),
-                Operation::Image,
-                format!("`{}` is not an image reference: {problem}", text.escape_debug()),
-            )
-            .with_hint(
-                "a reference looks like `registry:5000/team/name:tag` or `name@sha256:...`, in lower case",
-            )
+        parse(without_scheme(text)).map_err(|problem| {
+            let kind = ErrorKind::Image(ImageProblem::InvalidReference);
+            Error::new(kind, Operation::Image, told(text, problem)).with_hint(FORM)
         })
     }
+}
+
+/// How a reference looks.
+const FORM: &str = "a reference looks like `registry:5000/team/name:tag` or `name@sha256:...`, in lower case";
+
+fn told(text: &str, problem: &str) -> String {
+    format!("`{}` is not an image reference: {problem}", text.escape_debug())
+}
+
+fn without_scheme(text: &str) -> &str {
+    text.strip_prefix("docker://").unwrap_or(text)
 }
 
 fn parse(reference: &str) -> Result<ImageReference, &'static str> {
@@ -210,5 +220,5 @@ fn check_component(component: &str) -> Result<(), &'static str> {
 }
 
 #[cfg(test)]
-#[path = "reference_tests.rs"]
+#[path = "image_reference_tests.rs"]
 mod tests;

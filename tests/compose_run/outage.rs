@@ -1,0 +1,125 @@
+//! The engine goes away in each phase of a start and of a stop, or its answer is lost: the call ends with a word about
+//! it, and nothing is left once the engine is back.
+
+use std::time::Duration;
+
+use gym_sandbox::compose::{AsyncSandboxCompose, PlanOptions, Source, VolumeSource};
+use gym_sandbox::{ErrorKind, SandboxProvider};
+
+use crate::common::docker;
+use crate::proxy::Cut;
+use crate::support::{assert_gone, behind_proxy, left_of, story, unique};
+
+/// Tells an answer from a call that hangs.
+const BOUNDED: Duration = Duration::from_secs(60);
+
+const YAML: &str = "
+services:
+  db:
+    image: gym-sandbox/busybox:test
+    command: sleep 300
+    healthcheck: {test: 'test -d /data', interval: 5s}
+    volumes: ['data:/data', 'plain:/plain']
+  web:
+    image: gym-sandbox/busybox:test
+    command: sleep 300
+    depends_on: {db: {condition: service_healthy}}
+    pre_stop: [{command: ['true']}]
+volumes: {data: , plain: }
+";
+
+/// The requests that phases of a start are known by.
+const PHASES: [&str; 9] = [
+    "/containers/json",
+    "/images/",
+    "/volumes/create",
+    "/networks/create",
+    "-init-",
+    "/archive",
+    "-db-1",
+    "-web-1",
+    "/start",
+];
+
+fn project(provider: std::sync::Arc<dyn SandboxProvider>) -> (AsyncSandboxCompose, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let seed = folder.path().join("seed");
+    std::fs::write(&seed, "seeded").unwrap();
+    let mut options = PlanOptions::default();
+    options
+        .volume_sources
+        .insert("data".to_owned(), VolumeSource::new(&seed));
+    let project = AsyncSandboxCompose::new(provider)
+        .with_source(Source::text("compose.yaml", YAML))
+        .with_plan_options(options)
+        .with_project_name(unique());
+    (project, folder)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_that_goes_away_in_any_phase_of_a_start_leaves_nothing_when_it_is_back() {
+    let Some(test) = docker().await else { return };
+    for phase in PHASES {
+        let Some((proxy, provider)) = behind_proxy(&test).await else {
+            return;
+        };
+        let (project, _folder) = project(provider.clone());
+        proxy.cut(phase, Cut::GoDown);
+        let started = tokio::time::timeout(BOUNDED, project.start()).await;
+        let error = started.expect(phase).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{phase}: {}", story(&error));
+        proxy.come_up();
+        assert_gone(&project.project().unwrap()).await;
+        tokio::time::timeout(BOUNDED, provider.aclose())
+            .await
+            .expect(phase)
+            .unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_is_lost_in_any_phase_of_a_start_leaves_nothing() {
+    let Some(test) = docker().await else { return };
+    for phase in PHASES {
+        let Some((proxy, provider)) = behind_proxy(&test).await else {
+            return;
+        };
+        let (project, _folder) = project(provider.clone());
+        proxy.cut(phase, Cut::AfterAnswer);
+        let started = tokio::time::timeout(BOUNDED, project.start()).await;
+        let name = project.project().unwrap();
+        match started.expect(phase) {
+            // What only asks is asked again.
+            Ok(_) => project.stop().await.unwrap(),
+            Err(error) => assert!(
+                matches!(error.kind(), ErrorKind::Unavailable),
+                "{phase}: {}",
+                story(&error)
+            ),
+        }
+        assert_gone(&name).await;
+        provider.aclose().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_that_goes_away_in_any_phase_of_a_stop_has_it_repeated() {
+    let Some(test) = docker().await else { return };
+    for phase in ["/json", "/exec", "DELETE /", "/networks/", "/volumes/"] {
+        let Some((proxy, provider)) = behind_proxy(&test).await else {
+            return;
+        };
+        let (project, _folder) = project(provider.clone());
+        project.start().await.unwrap();
+        let name = project.project().unwrap();
+        proxy.cut(phase, Cut::GoDown);
+        let stopped = tokio::time::timeout(BOUNDED, project.stop()).await;
+        let error = stopped.expect(phase).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{phase}: {}", story(&error));
+        proxy.come_up();
+        // A hook may have had its only run.
+        project.stop().await.unwrap();
+        assert_eq!(left_of(&name).await, Vec::<String>::new(), "{phase}");
+        provider.aclose().await.unwrap();
+    }
+}
