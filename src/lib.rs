@@ -85,7 +85,17 @@ pub use spec::{
     SweepMode, SweepOptions, SweepReport, SweptObject,
 };
 
-/// The code of the README is compiled with the documentation tests.
+/// The code of the README and of the guides is compiled with the documentation tests.
 #[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;
+mod guides {
+    #[doc = include_str!("../README.md")]
+    struct Readme;
+    #[doc = include_str!("../docs/compose.md")]
+    struct Compose;
+    #[doc = include_str!("../docs/connected.md")]
+    struct Connected;
+    #[doc = include_str!("../docs/files.md")]
+    struct Files;
+    #[doc = include_str!("../docs/terminals.md")]
+    struct Terminals;
+}

@@ -190,7 +190,9 @@ impl Scene {
 
 /// Makes it in a subnet that is chosen here, so that the bridge's own address is known.
 async fn internal_network(provider: &DockerProvider) -> Result<(String, String), Failure> {
-    let mut spec = NetworkSpec::new("egress-allow-list");
+    // Two who run it at once have a network each.
+    let name = format!("egress-allow-list-{}", uuid::Uuid::new_v4().simple());
+    let mut spec = NetworkSpec::new(name);
     spec.internal = true;
     let mut last = None;
     for _ in 0..20 {

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 
 use crate::error::{Error, Operation};
+use crate::provider::Reaper;
 use crate::spec::{
     Command, ExecOptions, ExecPath, ExecResult, ExecTimeout, SandboxId, SandboxSpec, StartProblem,
 };
@@ -20,7 +21,8 @@ use crate::spec::{
 ///
 /// Sandboxes are made, removed and asked for their status as real ones. Files that are uploaded can be downloaded.
 /// Commands are not run: each is answered by the first rule that has an answer, and by a start failure (127) where none
-/// has, so that a forgotten rule shows. Every command is remembered.
+/// has, so that a forgotten rule shows. Every command is remembered. Sandboxes that are dropped without a stop are removed
+/// in the background, and [`aclose`](crate::SandboxProvider::aclose) waits for that.
 ///
 /// ```
 /// use gym_sandbox::testing::MemoryProvider;
@@ -43,6 +45,8 @@ use crate::spec::{
 /// ```
 pub struct MemoryProvider {
     state: Mutex<State>,
+    /// Sandboxes and projects that were dropped without a stop.
+    reaper: Reaper,
 }
 
 /// A command that a [`MemoryProvider`] was asked to run.
@@ -118,6 +122,7 @@ impl MemoryProvider {
     pub fn new() -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::default(),
+            reaper: Reaper::new(),
         })
     }
 

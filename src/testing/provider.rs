@@ -1,13 +1,14 @@
 //! The provider traits over the state in memory.
 
 use std::path::Path;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
 use crate::error::{Error, ErrorKind, Operation, PathProblem, Result, SandboxReason};
 use crate::provider::{
-    ConnectableProvider, EndpointProvider, InspectProvider, NetworkProvider, SandboxHandle, SandboxProvider,
-    check_provider_options,
+    ConnectableProvider, EndpointProvider, InspectProvider, NetworkProvider, Reaper, SandboxHandle,
+    SandboxProvider, check_provider_options,
 };
 use crate::spec::{
     ExecOptions, ExecPath, ExecResult, SandboxDetail, SandboxEndpoint, SandboxId, SandboxSpec, SandboxStatus,
@@ -188,7 +189,12 @@ impl SandboxProvider for MemoryProvider {
     }
 
     async fn aclose(&self) -> Result<()> {
-        self.injected(Operation::Stop).await
+        self.injected(Operation::Stop).await?;
+        self.reaper.wait_idle(Duration::from_secs(60)).await
+    }
+
+    fn cleanup(&self) -> Option<&Reaper> {
+        Some(&self.reaper)
     }
 
     fn as_endpoint(&self) -> Option<&dyn EndpointProvider> {

@@ -223,23 +223,20 @@ async fn d25_another_process_goes_on_after_the_first_was_killed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn z13_a_broken_connection_is_made_again() {
-    let Some(proxy) = crate::proxy::Proxy::start().await else {
+    let Some(subject) = Subject::start(ExecPathPolicy::Agent).await else {
         return;
     };
-    let mut config = crate::common::config();
-    config.exec.exec_path = ExecPathPolicy::Agent;
-    config.host = Some(proxy.address());
-    let Some(subject) = Subject::start_configured(config, ExecPathPolicy::Agent).await else {
-        return;
+    let Some(afar) = subject.from_afar().await else {
+        return subject.close().await;
     };
-    let session = subject
+    let session = afar
         .create("stty -echo; echo ready; read x; echo one; read x; echo two; exit 3")
         .await;
     until(&session, "ready").await;
     session.write(b"\n").await.unwrap();
     until(&session, "one").await;
-    proxy.go_down();
-    proxy.come_up();
+    afar.proxy.go_down();
+    afar.proxy.come_up();
     // The key may be lost with the connection, so it is typed until it has come.
     let ended = async {
         let mut seen = String::new();

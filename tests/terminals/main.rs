@@ -89,6 +89,21 @@ impl Subject {
         })
     }
 
+    /// The same sandbox in the hands of another provider, whose connections can be cut: all it knows of it comes by the
+    /// engine's, as those to the agent. A provider that makes a sandbox has a socket to it which nothing cuts.
+    pub(crate) async fn from_afar(&self) -> Option<Afar> {
+        let proxy = proxy::Proxy::start().await?;
+        let mut config = common::config();
+        config.exec.exec_path = self.path;
+        config.host = Some(proxy.address());
+        let test = common::docker_with(config).await?;
+        let descriptor = self.sandbox.serialize(None).await.unwrap();
+        let sandbox = AsyncSandbox::connect(test.provider.clone(), &descriptor)
+            .await
+            .unwrap();
+        Some(Afar { sandbox, test, proxy })
+    }
+
     pub(crate) async fn close(self) {
         self.sandbox.stop().await.unwrap();
     }
@@ -134,6 +149,19 @@ impl Subject {
                 "{left} processes with `{word}` are left"
             );
         }
+    }
+}
+
+/// A sandbox behind connections that can be cut.
+pub(crate) struct Afar {
+    pub(crate) sandbox: AsyncSandbox,
+    pub(crate) test: DockerTest,
+    pub(crate) proxy: proxy::Proxy,
+}
+
+impl Afar {
+    pub(crate) async fn create(&self, spec: impl Into<SandboxPtySpec> + Send) -> SandboxPtySession {
+        within(self.sandbox.pty().create(spec)).await.unwrap()
     }
 }
 

@@ -1,6 +1,9 @@
 //! Sessions that are dropped while their sandbox stands still (bugs B25, B36).
 
-use gym_sandbox::{AsyncSandbox, ExecOptions, SandboxProvider};
+use std::time::{Duration, Instant};
+
+use gym_sandbox::docker::ExecPathPolicy;
+use gym_sandbox::{AsyncSandbox, ErrorKind, ExecOptions, SandboxProvider};
 
 use crate::{Subject, on_both_paths, until, within};
 
@@ -64,4 +67,74 @@ async fn b25_z12_a_paused_sandbox_does_not_hold_up_the_end_of_its_provider(subje
     // What could not be killed is when it can be.
     subject.sandbox.resume().await.unwrap();
     subject.until_gone("4747").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn z5_z13_a_session_that_is_ended_after_its_connection_broke_in_a_paused_sandbox_does_not_live_on() {
+    let Some(subject) = Subject::start(ExecPathPolicy::Agent).await else {
+        return;
+    };
+    let Some(afar) = subject.from_afar().await else {
+        return subject.close().await;
+    };
+    for order in ["closed while the engine is away", "closed afterwards"] {
+        let closed = afar.create("echo ready; sleep 4949").await;
+        let dropped = afar.create("echo ready; sleep 4949").await;
+        for session in [&closed, &dropped] {
+            until(session, "ready").await;
+        }
+        subject.sandbox.pause().await.unwrap();
+        afar.proxy.go_down();
+        if order == "closed while the engine is away" {
+            drop(dropped);
+            afar.proxy.come_up();
+            within(closed.close()).await.unwrap();
+        } else {
+            afar.proxy.come_up();
+            // Reading it takes notice of the loss.
+            let nothing = closed.read_timeout(Duration::from_millis(500)).await;
+            assert!(nothing.is_err(), "{nothing:?}");
+            drop(dropped);
+            let began = Instant::now();
+            within(closed.close()).await.unwrap();
+            assert!(began.elapsed().as_secs() < 30, "{:?}", began.elapsed());
+        }
+        subject.sandbox.resume().await.unwrap();
+        subject.until_gone("4949").await;
+    }
+    within(afar.test.provider.aclose()).await.unwrap();
+    subject.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn z13_a_connection_that_broke_in_a_paused_sandbox_is_made_again_after_the_resume() {
+    let Some(subject) = Subject::start(ExecPathPolicy::Agent).await else {
+        return;
+    };
+    let Some(afar) = subject.from_afar().await else {
+        return subject.close().await;
+    };
+    let session = afar
+        .create("stty -echo; echo ready; read x; echo one; exit 3")
+        .await;
+    until(&session, "ready").await;
+    subject.sandbox.pause().await.unwrap();
+    afar.proxy.go_down();
+    afar.proxy.come_up();
+    let nothing = session.read_timeout(Duration::from_secs(1)).await.unwrap_err();
+    assert_eq!(nothing.kind(), ErrorKind::Timeout, "{nothing:?}");
+    subject.sandbox.resume().await.unwrap();
+    // The key may be lost with the connection, so it is typed until it has come.
+    let typed = async {
+        loop {
+            let _exited = session.write(b"\n").await.is_err();
+            match session.read_timeout(Duration::from_millis(500)).await {
+                Ok(chunk) => break assert_eq!(chunk, "one\r\n"),
+                Err(error) => assert_eq!(error.kind(), ErrorKind::Timeout, "{error}"),
+            }
+        }
+    };
+    within(typed).await;
+    assert_eq!(within(session.wait_exit()).await.unwrap(), 3);
+    subject.close().await;
 }

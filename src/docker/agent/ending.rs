@@ -65,12 +65,18 @@ pub(super) async fn lost(
     }
 }
 
-fn is_end(result: &ExecResult) -> bool {
+/// The sandbox does not run, and nothing in it.
+pub(super) fn is_end(result: &ExecResult) -> bool {
     use SandboxReason::{NotRunning, OomKilled, Removed};
     matches!(
         result.reason,
         Some(ExecReason::Sandbox(NotRunning | OomKilled | Removed))
     )
+}
+
+/// The sandbox stands still, and goes on when it is resumed.
+pub(super) fn is_pause(result: &ExecResult) -> bool {
+    result.reason == Some(ExecReason::Sandbox(SandboxReason::Paused))
 }
 
 /// The result of a command that ended.

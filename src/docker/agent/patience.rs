@@ -21,6 +21,20 @@ const RESUMED: Duration = Duration::from_millis(500);
 /// How often the mailbox is looked at: another task may take the note that there is something in it.
 const NOTES: Duration = Duration::from_millis(20);
 
+/// Waits until a sandbox is paused, looking at once and then seldom.
+pub(super) async fn until_paused(provider: &DockerProvider, container_id: &str) {
+    while !is_paused(provider, container_id).await {
+        tokio::time::sleep(LOOKS).await;
+    }
+}
+
+/// Waits until a sandbox does not stand still any more, and no longer than until then.
+pub(super) async fn until_resumed(provider: &DockerProvider, container_id: &str, until: Option<Instant>) {
+    while until.is_none_or(|until| Instant::now() < until) && is_paused(provider, container_id).await {
+        tokio::time::sleep(RESUMED).await;
+    }
+}
+
 /// What came of waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Waited {

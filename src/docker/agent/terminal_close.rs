@@ -10,8 +10,9 @@ use tokio::time::Instant;
 use crate::provider::Reaper;
 
 use super::super::DockerProvider;
+use super::ending;
 use super::mailbox::News;
-use super::patience::{Told, Waited};
+use super::patience::{Told, Waited, until_paused, until_resumed};
 use super::resident::{Resident, Route};
 use super::terminal_pump::{Line, NotJoined};
 
@@ -27,6 +28,9 @@ const PAUSES: [Duration; 3] = [
     Duration::from_millis(500),
     Duration::from_secs(2),
 ];
+
+/// How long a session whose connection was lost under a paused sandbox is kept in mind until that is resumed.
+const RESUME: Duration = Duration::from_secs(60);
 
 const EBUSY: i32 = 16;
 
@@ -73,7 +77,10 @@ impl Closing {
             return;
         }
         if is_lost(&self.line) {
-            finish(&self.home, &self.name, self.line.clone()).await;
+            tokio::select! {
+                () = finish(&self.home, &self.name, self.line.clone()) => {}
+                () = until_paused(&self.home.provider, &self.home.container_id) => return,
+            }
         } else {
             self.line.link.forget(self.line.channel);
         }
@@ -105,17 +112,30 @@ impl Drop for Closing {
 /// Waits for the end of a session that the agent was told to close, and tells it again when that was lost.
 async fn finish(home: &Home, name: &str, line: Line) {
     let mut line = Some(line);
-    for pause in PAUSES {
+    let resumed_until = Instant::now() + RESUME;
+    let mut pauses = PAUSES.iter();
+    while let Some(pause) = pauses.next() {
         if let Some(line) = line.take()
             && !until_lost(home, &line).await
         {
             return;
         }
-        Reaper::aside(tokio::time::sleep(pause)).await;
+        Reaper::aside(tokio::time::sleep(*pause)).await;
         let connection = match home.resident.route(&home.provider, &home.container_id).await {
             Route::Agent(connection) => connection,
             // The sandbox does not run, and the session with it.
-            Route::Engine | Route::Ended(_) => return,
+            Route::Ended(result) if ending::is_end(&result) => return,
+            // Nobody waits for a resume that may never come. After it the agent has all its tries.
+            Route::Ended(result) if ending::is_pause(&result) && Instant::now() < resumed_until => {
+                let (provider, id) = (&home.provider, &home.container_id);
+                Reaper::unawaited(until_resumed(provider, id, Some(resumed_until))).await;
+                pauses = PAUSES.iter();
+                continue;
+            }
+            // The engine is away for the moment.
+            Route::Ended(_) => continue,
+            // There is nobody any more who could be told.
+            Route::Engine => break,
         };
         let request = AttachRequest {
             name: name.as_bytes().to_vec(),

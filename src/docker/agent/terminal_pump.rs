@@ -8,8 +8,10 @@ use gym_sandbox_agent::protocol::{AttachRequest, ClientMessage, Exit, Stream};
 use tokio::sync::{mpsc, watch};
 
 use super::super::pty::core::{Core, Over, Taps};
+use super::ending;
 use super::link::{Link, Lost};
 use super::mailbox::{Mailbox, StreamState, WINDOW_BYTES};
+use super::patience::until_resumed;
 use super::resident::Route;
 use super::terminal_close::Home;
 
@@ -156,6 +158,15 @@ impl Pump {
             {
                 Route::Agent(link) => link,
                 Route::Engine => return Err(why),
+                // What runs there goes on with its sandbox, and a reader waits for it as with a connection that holds.
+                Route::Ended(result) if ending::is_pause(&result) => {
+                    self.barren -= 1;
+                    let (provider, id) = (&self.home.provider, &self.home.container_id);
+                    tokio::select! {
+                        () = until_resumed(provider, id, None) => continue,
+                        _over = self.core.until_over() => return Err(why),
+                    }
+                }
                 Route::Ended(result) => {
                     return Err(result.message.unwrap_or_else(|| why.to_string()).into());
                 }
@@ -169,6 +180,12 @@ impl Pump {
                 stderr_credit: WINDOW_BYTES,
             };
             match Line::attach(connection, request).await {
+                // Whoever ends the session does that over a connection of its own, which this one must not keep out.
+                Ok(line) if self.core.over().is_some() => {
+                    line.push(&ClientMessage::Detach);
+                    line.link.forget(line.channel);
+                    return Err(why);
+                }
                 Ok(line) => {
                     let attached = line.mailbox.news().attached.unwrap_or_default();
                     if [attached.stdout_offset, attached.stderr_offset] != self.offsets {

@@ -12,8 +12,11 @@ pub(super) fn is_start_failure(code: i64) -> bool {
 }
 
 /// Engine texts of failed starts, in the order they are looked for: a missing directory and a missing program end in
-/// the same words.
-const START_TEXTS: [(&str, StartProblem); 15] = [
+/// the same words, as do the namespaces and the group of a container that has just died.
+const START_TEXTS: [(&str, StartProblem); 18] = [
+    ("namespace path", StartProblem::Other),
+    ("adding pid", StartProblem::Other),
+    ("cgroup.procs", StartProblem::Other),
     ("chdir to cwd", StartProblem::Cwd),
     ("cwd must be an absolute path", StartProblem::Cwd),
     ("mkdir", StartProblem::Cwd),
@@ -31,7 +34,8 @@ const START_TEXTS: [(&str, StartProblem); 15] = [
     ("no such file or directory", StartProblem::NotFound),
 ];
 
-pub(super) fn start_problem(text: &str) -> StartProblem {
+/// Which problem these words of the engine mean.
+pub(in crate::docker) fn start_problem(text: &str) -> StartProblem {
     let text = text.to_lowercase();
     START_TEXTS
         .iter()
@@ -114,6 +118,16 @@ mod tests {
                 StartProblem::User,
             ),
             ("something else", StartProblem::Other),
+            (
+                "exec failed: unable to create new parent process: namespace path: lstat /proc/19170/ns/ipc: no such file or \
+                 directory: unknown",
+                StartProblem::Other,
+            ),
+            (
+                "error adding pid 70 to cgroups: failed to write 70: open /sys/fs/cgroup/memory/docker/c/cgroup.procs: no such \
+                 file or directory: unknown",
+                StartProblem::Other,
+            ),
         ] {
             assert_eq!(start_problem(text), problem, "{text}");
         }

@@ -33,6 +33,7 @@ use session::DockerExec;
 use start::Running;
 
 pub(super) use crate::provider::signal_name;
+pub(super) use classify::start_problem;
 pub(super) use drive::{ExitLook, exit_of, look_for_exit, never_ran};
 pub(super) use guard::{KillGuard, KillTarget};
 pub(super) use kill::signal_group;
@@ -305,8 +306,7 @@ impl DockerProvider {
     /// nothing the command is to blame for.
     async fn not_started(&self, container_id: &str, text: &str) -> ExecResult {
         let problem = classify::start_problem(text);
-        let suspicion = (problem == StartProblem::Other).then_some(Suspicion::Process);
-        match state::end_before_start(self, container_id, suspicion).await {
+        match state::end_before_start(self, container_id, problem).await {
             Some((reason, message)) => ExecResult::sandbox_failure(reason, message, ExecPath::Engine),
             None => ExecResult::start_failure(problem, text.trim_end(), ExecPath::Engine),
         }

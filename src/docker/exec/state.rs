@@ -9,6 +9,7 @@ use bollard::query_parameters::EventsOptionsBuilder;
 use futures::StreamExt;
 
 use crate::error::SandboxReason;
+use crate::spec::StartProblem;
 
 use super::super::DockerProvider;
 use super::super::connect::EngineTime;
@@ -179,16 +180,16 @@ pub(in crate::docker) async fn ending(
     }
 }
 
-/// After the engine could not start a process: says whether the sandbox has ended, or with a suspicion is about to. A pause
-/// is refused in another way, and an engine that is away says nothing of the sandbox.
+/// After the engine could not start a process: says whether the sandbox has ended, or, where the problem is none of the
+/// process's own, is about to. A pause is refused in another way, and an engine that is away says nothing of the sandbox.
 pub(in crate::docker) async fn end_before_start(
     provider: &DockerProvider,
     container_id: &str,
-    suspicion: Option<Suspicion>,
+    problem: StartProblem,
 ) -> Option<(SandboxReason, String)> {
-    let found = match suspicion {
-        Some(suspicion) => ending(provider, container_id, suspicion).await,
-        None => not_usable(provider, container_id).await,
+    let found = match problem {
+        StartProblem::Other => ending(provider, container_id, Suspicion::Process).await,
+        _ => not_usable(provider, container_id).await,
     };
     found.filter(|(reason, _)| !matches!(*reason, SandboxReason::Paused | UNREACHABLE))
 }

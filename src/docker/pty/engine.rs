@@ -103,6 +103,7 @@ pub(super) async fn create(
         provider: provider.clone(),
         guard: Arc::clone(&guard),
         exec: exec.clone(),
+        word: Vec::new(),
     };
     let task = tokio::spawn(pump.run(running.output, taps)).abort_handle();
     let session = EnginePty {

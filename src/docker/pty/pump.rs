@@ -12,8 +12,8 @@ use crate::spec::PtyMode;
 
 use super::super::DockerProvider;
 use super::super::exec::{
-    ExecCall, ExitLook, KillGuard, Output, Refusal, Suspicion, end_before_start, exit_of, look_for_exit,
-    never_ran, sandbox_died,
+    ExecCall, ExitLook, KillGuard, Output, Refusal, end_before_start, exit_of, look_for_exit, never_ran,
+    sandbox_died, start_problem,
 };
 use super::core::{Core, Over, Taps};
 
@@ -24,16 +24,20 @@ const LOOKS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_
 /// two looks at the engine, or the program has closed its terminal.
 const WITHOUT_TERMINAL: Duration = Duration::from_secs(10);
 
+/// How much of what has come first is kept: where the program never ran, it is the engine's word on why.
+const WORD_BYTES: usize = 4096;
+
 /// Reads a session's stream to its end, and then asks how the program ended.
 pub(super) struct Pump {
     pub(super) core: Arc<Core>,
     pub(super) provider: DockerProvider,
     pub(super) guard: Arc<Mutex<KillGuard>>,
     pub(super) exec: ExecCall,
+    pub(super) word: Vec<u8>,
 }
 
 impl Pump {
-    pub(super) async fn run(self, mut output: Output, mut taps: Taps) {
+    pub(super) async fn run(mut self, mut output: Output, mut taps: Taps) {
         let mut broken = None;
         while let Some(chunk) = output.next().await {
             let (tap, bytes) = match chunk {
@@ -47,6 +51,8 @@ impl Pump {
                     break;
                 }
             };
+            let room = WORD_BYTES.saturating_sub(self.word.len()).min(bytes.len());
+            self.word.extend_from_slice(&bytes[..room]);
             if let Some(sender) = tap {
                 self.put(sender, bytes).await;
             }
@@ -108,7 +114,8 @@ impl Pump {
         let died = if code == 137 {
             sandbox_died(provider, &exec.container_id, exec.started_at).await
         } else if never_ran(exec, code).await {
-            end_before_start(provider, &exec.container_id, Some(Suspicion::Event)).await
+            let problem = start_problem(&String::from_utf8_lossy(&self.word));
+            end_before_start(provider, &exec.container_id, problem).await
         } else {
             None
         };
