@@ -1,6 +1,5 @@
 use std::time::Duration;
 
-use crate::AsyncSandbox;
 use crate::error::{Error, ErrorKind, Operation, PathProblem};
 use crate::provider::SandboxProvider;
 use crate::spec::{ExecErrorType, ExecOptions, SandboxSpec};
@@ -97,17 +96,4 @@ async fn files_stay_in_memory() {
     let missing = provider.download_file(&handle, "none", &back).await.unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::Path(PathProblem::NotFound));
     assert_eq!(std::fs::read_to_string(&back).unwrap(), "by a command");
-}
-
-#[tokio::test]
-async fn what_was_dropped_is_gone_when_the_provider_is_closed() {
-    let provider = MemoryProvider::new();
-    let sandboxes = (0..64).map(|_| async {
-        let sandbox = AsyncSandbox::new(provider.clone());
-        sandbox.start_with(&SandboxSpec::default()).await.unwrap();
-        sandbox
-    });
-    drop(futures::future::join_all(sandboxes).await);
-    provider.aclose().await.unwrap();
-    assert_eq!(provider.living(), 0);
 }
