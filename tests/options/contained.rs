@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use gym_sandbox::provider::InspectProvider;
 use gym_sandbox::{
-    ExecErrorType, ExecOptions, OutputCap, SandboxHandle, SandboxProvider, SandboxResources, SandboxStatus,
+    ErrorKind, ExecErrorType, ExecOptions, OutputCap, Resource, SandboxHandle, SandboxProvider,
+    SandboxResources, SandboxStatus, UploadOptions, UploadSource,
 };
 use serde_json::json;
 
@@ -128,6 +129,37 @@ async fn d27_a_full_memory_file_system_is_an_ordinary_failure() {
         "x\n"
     );
     test.provider.close(&handle).await.unwrap();
+}
+
+/// The program that takes the upload ends in the middle of it, and its engine resets the connection.
+#[tokio::test(flavor = "multi_thread")]
+async fn d27_an_upload_into_a_full_memory_file_system_is_told_as_that() {
+    let Some(test) = docker().await else { return };
+    for exec_path in ["auto", "engine"] {
+        let spec = busybox()
+            .with_provider_option("exec_path", exec_path)
+            .with_provider_option("tmpfs", json!({"/small": "size=1m"}));
+        let handle = test.provider.create(&spec).await.unwrap();
+        let files = test.provider.as_files().unwrap();
+        let upload = async |bytes: usize| {
+            let source = UploadSource::Bytes(vec![b'x'; bytes].into());
+            let options = UploadOptions::default();
+            files.upload(&handle, source, "/small/f", &options).await
+        };
+        for bytes in [2 << 20, 16 << 20] {
+            let uploading = tokio::time::timeout(Duration::from_secs(60), upload(bytes));
+            let error = uploading.await.expect("it ends").unwrap_err();
+            assert_eq!(
+                error.kind(),
+                ErrorKind::ResourceExhausted(Resource::Disk),
+                "{exec_path}: {}",
+                error.report()
+            );
+        }
+        assert_eq!(stdout(&test, &handle, "ls -A /small").await, "", "{exec_path}");
+        upload(100).await.unwrap();
+        test.provider.close(&handle).await.unwrap();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

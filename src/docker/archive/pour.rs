@@ -87,7 +87,7 @@ impl DockerProvider {
             .tool(upload.raw, &upload.place.facts, OPERATION, script, arguments)
             .await?;
         while let Some(Ok(chunk)) = receiver.recv().await {
-            if tool.write(&chunk).await.is_err() {
+            if !tool.write(&chunk).await {
                 break;
             }
         }

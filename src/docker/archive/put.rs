@@ -99,7 +99,7 @@ impl DockerProvider {
         }
         let named = async {
             // What a program that has ended has to say is in its exit code.
-            let _ended = naming.write(b"keep\n").await.is_err();
+            naming.write(b"keep\n").await;
             naming
                 .end(OPERATION)
                 .await?

@@ -33,6 +33,9 @@ const ERROR_BYTES: usize = 8 * 1024;
 /// How long an ended program may seem to run.
 const SETTLE: Duration = Duration::from_secs(10);
 
+/// The same of one whose connection was reset.
+const CUT_OFF: Duration = Duration::from_secs(2);
+
 /// The programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Script {
@@ -74,6 +77,9 @@ pub(super) struct Tool {
     pub(super) output: Pin<Box<dyn Stream<Item = Result<LogOutput, bollard::errors::Error>> + Send>>,
     pub(super) input: Option<Pin<Box<dyn AsyncWrite + Send>>>,
     stderr: Vec<u8>,
+    /// What ended its output, where that was no end of the output.
+    cut_off: Option<EngineFailure>,
+    output_ended: bool,
 }
 
 /// How a program ended.
@@ -130,6 +136,8 @@ impl DockerProvider {
                 output,
                 input: script.has_input().then_some(input),
                 stderr: Vec::new(),
+                cut_off: None,
+                output_ended: false,
             }),
             StartExecResults::Detached => Err(Error::new(
                 ErrorKind::Internal,
@@ -182,23 +190,55 @@ impl Tool {
                 Some(Ok(LogOutput::StdOut { message } | LogOutput::Console { message })) => {
                     return Ok(Some(message));
                 }
-                Some(Ok(LogOutput::StdErr { message })) => {
-                    let room = ERROR_BYTES.saturating_sub(self.stderr.len());
-                    self.stderr.extend_from_slice(&message[..message.len().min(room)]);
-                }
+                Some(Ok(LogOutput::StdErr { message })) => self.keep(&message),
                 Some(Ok(LogOutput::StdIn { .. })) => {}
                 Some(Err(error)) => return Err(state_error(operation, error.into())),
-                None => return Ok(None),
+                None => {
+                    self.output_ended = true;
+                    return Ok(None);
+                }
             }
         }
     }
 
-    /// Writes to its input. A program that does not read any more has something to say at its end.
-    pub(super) async fn write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
-        match &mut self.input {
-            Some(input) => input.write_all(bytes).await,
-            None => Ok(()),
+    /// Writes to its input, and says whether it may want more. One that does not read any more has something to say at its
+    /// end: it is listened to meanwhile, as an engine takes input for long after nobody reads it.
+    pub(super) async fn write(&mut self, bytes: &[u8]) -> bool {
+        let Some(mut input) = self.input.take() else {
+            return false;
+        };
+        let wants_more = {
+            let writing = input.write_all(bytes);
+            tokio::pin!(writing);
+            loop {
+                tokio::select! {
+                    written = &mut writing => break written.is_ok(),
+                    () = self.listen(), if !self.output_ended => if self.output_ended {
+                        break false;
+                    },
+                }
+            }
+        };
+        self.input = Some(input);
+        wants_more
+    }
+
+    /// Takes a piece of what a program without output says.
+    async fn listen(&mut self) {
+        match self.output.next().await {
+            Some(Ok(LogOutput::StdErr { message })) => self.keep(&message),
+            Some(Ok(_)) => {}
+            Some(Err(error)) => {
+                self.output_ended = true;
+                self.cut_off = Some(error.into());
+            }
+            None => self.output_ended = true,
         }
+    }
+
+    fn keep(&mut self, stderr: &[u8]) {
+        let room = ERROR_BYTES.saturating_sub(self.stderr.len());
+        self.stderr.extend_from_slice(&stderr[..stderr.len().min(room)]);
     }
 
     /// Ends its input.
@@ -212,13 +252,21 @@ impl Tool {
     /// Waits for its end, when its output has been read.
     pub(super) async fn end(mut self, operation: Operation) -> Result<Ended> {
         self.end_input().await;
-        while self.next(operation).await?.is_some() {}
-        let deadline = Instant::now() + SETTLE;
+        while !self.output_ended {
+            self.listen().await;
+        }
+        let settle = if self.cut_off.is_some() { CUT_OFF } else { SETTLE };
+        let deadline = Instant::now() + settle;
         let mut pause = Duration::from_millis(1);
         loop {
             let inspected = call(QUICK, self.client.inspect_exec(&self.exec_id)).await;
             let inspected = inspected.map_err(|failure| state_error(operation, failure))?;
             if let (Some(false), Some(code)) = (inspected.running, inspected.exit_code) {
+                // An engine resets the connection of a program that has ended and left input unread. Only one that has failed
+                // can have ended so.
+                if let (0, Some(failure)) = (code, self.cut_off) {
+                    return Err(state_error(operation, failure));
+                }
                 let started = inspected.pid.unwrap_or_default() != 0;
                 return Ok(Ended {
                     code,
@@ -227,6 +275,9 @@ impl Tool {
                 });
             }
             if Instant::now() >= deadline {
+                if let Some(failure) = self.cut_off {
+                    return Err(state_error(operation, failure));
+                }
                 return Err(Error::new(
                     ErrorKind::Timeout,
                     operation,
