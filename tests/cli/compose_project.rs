@@ -207,3 +207,32 @@ services:
     );
     compose(&folder, &["down", "-p", &name]).await;
 }
+
+#[tokio::test]
+async fn a_service_whose_log_cannot_be_read_does_not_hide_those_of_the_others() {
+    let _docker = engine_or_skip!();
+    let folder = folder(
+        "
+services:
+  first: {image: 'gym-sandbox/busybox:test', command: [sh, -c, 'seq 1 200; exec sleep 300']}
+  mute: {image: 'gym-sandbox/busybox:test', command: sleep 300, logging: {driver: none}}
+  third: {image: 'gym-sandbox/busybox:test', command: [sh, -c, 'echo third; exec sleep 300']}
+",
+    );
+    let name = name();
+    let (code, _, stderr) = compose(&folder, &["up", "-d", "-p", &name]).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    let lines = (1..=200).fold(String::new(), |lines, number| {
+        format!("{lines}first | {number}\n")
+    });
+    let (code, stdout, stderr) = compose(&folder, &["logs", "-p", &name]).await;
+    assert_eq!((code, stdout), (Some(0), format!("{lines}third | third\n")));
+    assert!(
+        stderr.contains(&format!("{name}-mute-1")) && stderr.contains("log driver"),
+        "{stderr}"
+    );
+    let (code, stdout, stderr) = compose(&folder, &["logs", "-p", &name, "mute"]).await;
+    assert_eq!((code, stdout.as_str()), (Some(1), ""));
+    assert!(stderr.contains("log driver"), "{stderr}");
+    compose(&folder, &["down", "-p", &name]).await;
+}

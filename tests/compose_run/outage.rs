@@ -70,10 +70,7 @@ async fn an_engine_that_goes_away_in_any_phase_of_a_start_leaves_nothing_when_it
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{phase}: {}", story(&error));
         proxy.come_up();
         assert_gone(&project.project().unwrap()).await;
-        tokio::time::timeout(BOUNDED, provider.aclose())
-            .await
-            .expect(phase)
-            .unwrap();
+        provider.aclose().await.unwrap();
     }
 }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use futures::StreamExt;
 use futures::stream::{BoxStream, select_all};
+use futures::{Stream, StreamExt};
 use gym_sandbox::compose::{ProjectService, compose_services};
 use gym_sandbox::{
     Error, ErrorKind, LogLine, LogOptions, LogStream, Operation, Ports, Result, SandboxProvider,
@@ -19,6 +19,9 @@ use crate::cli::session::{Outcome, blocking, until_interrupted};
 use super::compose_look::provider;
 use super::compose_up::no_project;
 
+/// How many lines that are there already are written at once: a long log is read as fast as it comes.
+const AT_ONCE: usize = 64;
+
 /// What `--json` prints of each line, one object a line.
 #[derive(Serialize)]
 struct Line {
@@ -31,12 +34,13 @@ struct Line {
     complete: bool,
 }
 
-/// Prints the lines: of one container after the other, or with `--follow` as they come.
+/// Prints the lines: of one container after the other, or with `--follow` as they come. A service whose log can't be read, and
+/// that nobody has asked for by its name, costs a remark.
 ///
 /// # Errors
 /// There is no such project or service, or a log can't be read or written.
 pub(in crate::cli) async fn run(request: ComposeLogsRequest) -> Result<u8> {
-    let provider = provider(request.config)?;
+    let provider = provider(request.config.clone())?;
     let work = async {
         let mut services = compose_services(&*provider, &request.name).await?;
         if services.is_empty() {
@@ -48,7 +52,7 @@ pub(in crate::cli) async fn run(request: ComposeLogsRequest) -> Result<u8> {
             }
         }
         services.retain(|service| request.services.is_empty() || request.services.contains(&service.service));
-        print(&provider, &services, &request.lines, request.format).await
+        print(&provider, &services, &request).await
     };
     match Box::pin(until_interrupted(work)).await? {
         Outcome::Ended(()) => Ok(exit::SUCCESS),
@@ -73,33 +77,34 @@ fn no_service(project: &str, service: &str, services: &[ProjectService]) -> Erro
 async fn print(
     provider: &Arc<dyn SandboxProvider>,
     services: &[ProjectService],
-    options: &LogOptions,
-    format: Format,
+    request: &ComposeLogsRequest,
 ) -> Result<()> {
     let mut page = Page {
         titles: titles(services),
         services,
-        format,
+        format: request.format,
         open: None,
     };
-    if options.follow {
-        let mut logs = Vec::new();
-        for (index, service) in services.iter().enumerate() {
-            let lines = lines(provider, service, options).await?;
-            logs.push(lines.map(move |line| (index, line)).boxed());
-        }
-        let mut all = select_all(logs);
-        while let Some((index, line)) = all.next().await {
-            page.print(index, line?).await?;
-        }
-    } else {
-        for (index, service) in services.iter().enumerate() {
-            let mut lines = lines(provider, service, options).await?;
-            while let Some(line) = lines.next().await {
-                page.print(index, line?).await?;
+    let mut logs = Vec::new();
+    for (index, service) in services.iter().enumerate() {
+        let lines = lines(provider, service, &request.lines).await?;
+        let is_asked_for = request.services.contains(&service.service);
+        let lines = lines.filter_map(move |line| async move {
+            match line {
+                Err(error) if error.kind() == ErrorKind::Unsupported && !is_asked_for => {
+                    output::note(&error.to_string());
+                    None
+                }
+                line => Some((index, line)),
             }
+        });
+        if request.lines.follow {
+            logs.push(lines.boxed());
+        } else {
+            page.print_all(lines.boxed()).await?;
         }
     }
+    page.print_all(select_all(logs)).await?;
     page.end().await
 }
 
@@ -146,7 +151,24 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
-    async fn print(&mut self, index: usize, line: LogLine) -> Result<()> {
+    async fn print_all(
+        &mut self,
+        lines: impl Stream<Item = (usize, Result<LogLine>)> + Send + Unpin,
+    ) -> Result<()> {
+        let mut chunks = lines.ready_chunks(AT_ONCE);
+        while let Some(chunk) = chunks.next().await {
+            let mut bytes = Vec::new();
+            let put = chunk
+                .into_iter()
+                .try_for_each(|(index, line)| self.put(&mut bytes, index, line?));
+            // What came before a failure is printed.
+            blocking(move || output::data(&bytes)).await?;
+            put?;
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, bytes: &mut Vec<u8>, index: usize, line: LogLine) -> Result<()> {
         if matches!(self.format, Format::Json) {
             let service = &self.services[index];
             let line = Line {
@@ -157,9 +179,12 @@ impl Page<'_> {
                 complete: line.is_complete,
                 timestamp: line.timestamp,
             };
-            return blocking(move || output::json_line(&line)).await;
+            let written = serde_json::to_writer(&mut *bytes, &line);
+            bytes.push(b'\n');
+            return written.map_err(|error| {
+                Error::new(ErrorKind::Internal, Operation::Logs, "a line has no JSON form").with_source(error)
+            });
         }
-        let mut bytes = Vec::new();
         if self.open != Some(index) {
             if self.open.is_some() {
                 bytes.push(b'\n');
@@ -174,7 +199,7 @@ impl Page<'_> {
             bytes.push(b'\n');
         }
         self.open = (!line.is_complete).then_some(index);
-        blocking(move || output::data(&bytes)).await
+        Ok(())
     }
 
     /// Ends a last line that has no end of its own.

@@ -59,7 +59,13 @@ pub(super) fn apply(
     spec.init = service.init;
     spec.stop_signal = text(&service.stop_signal);
     spec.stop_timeout = service.stop_grace_period.and_then(ComposeDuration::to_std);
-    spec.healthcheck = service.healthcheck.as_ref().map(health);
+    spec.healthcheck = service.healthcheck.as_ref().map(|check| {
+        if let Some(problem) = problem_of(check) {
+            let path = service_path(subject.name, "healthcheck").key("test");
+            notes.error(path, problem, None);
+        }
+        health(check)
+    });
     spec.restart = restart(subject, notes);
     spec.logging = service.logging.as_ref().map(|logging| LogSpec {
         driver: text(&logging.driver),
@@ -67,6 +73,19 @@ pub(super) fn apply(
     });
     spec.hostname = text(&service.hostname);
     spec.domainname = text(&service.domainname);
+}
+
+/// What of a check cannot be run. The engine takes it, and has a shell without a line fail for ever and one with several run
+/// the first alone.
+fn problem_of(check: &Healthcheck) -> Option<&'static str> {
+    match check.test.words() {
+        _ if check.disable => None,
+        [kind] if kind == "CMD" => Some("`CMD` needs a program"),
+        [kind, line @ ..] if kind == "CMD-SHELL" && line.len() != 1 => {
+            Some("`CMD-SHELL` takes one line; `CMD` takes a program and its arguments")
+        }
+        _ => None,
+    }
 }
 
 fn health(check: &Healthcheck) -> HealthcheckSpec {

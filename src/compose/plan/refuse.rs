@@ -69,12 +69,15 @@ fn is_default(value: &Json) -> bool {
 /// Refuses what the policy does not allow.
 pub(super) fn policy(planner: &Planner<'_>, plan: &Plan, notes: &mut Notes) {
     let policy = effective(planner);
-    let own: Vec<&str> = plan
+    let made = plan.services.iter().flat_map(|service| &service.containers);
+    let mut own: Vec<String> = made.map(|container| container.name.clone()).collect();
+    // Who refers to a service that is scaled to nothing has been told so.
+    let none = plan
         .services
         .iter()
-        .flat_map(|service| &service.containers)
-        .map(|container| container.name.as_str())
-        .collect();
+        .filter(|service| service.containers.is_empty());
+    own.extend(none.map(|service| planner.name_of(&service.name, 1)));
+    let own: Vec<&str> = own.iter().map(String::as_str).collect();
     for service in &plan.services {
         // All containers of a service ask for the same.
         let Some(container) = service.containers.first() else {

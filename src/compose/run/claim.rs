@@ -24,15 +24,15 @@ impl Crew {
         let mut spec = VolumeSpec::new(&name);
         spec.labels.insert(PROJECT.to_owned(), self.plan.project.clone());
         spec.labels.insert(START.to_owned(), self.start.clone());
-        let made = self.containers(Operation::ComposeUp)?.create_volume(&spec).await;
-        match made {
-            Ok(made) if made.labels.get(START) != Some(&self.start) => Err(self.rival("volume", &name)),
-            // Where the answer was lost it may be there.
-            made => {
-                self.made.add_volume(&name);
-                made.map(drop)
-            }
+        let made = self
+            .containers(Operation::ComposeUp)?
+            .create_volume(&spec)
+            .await?;
+        if made.labels.get(START) != Some(&self.start) {
+            return Err(self.rival("volume", &name));
         }
+        self.made.add_volume(&name);
+        Ok(())
     }
 
     /// Gives the name free. Where that fails the volume is removed with the project.

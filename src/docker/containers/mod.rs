@@ -7,6 +7,7 @@ mod handle;
 mod labels;
 mod lifecycle;
 mod look;
+mod lost;
 mod network_check;
 mod networks;
 mod shells;

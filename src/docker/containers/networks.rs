@@ -14,6 +14,7 @@ use crate::spec::container::{NetworkSpec, SharedObject};
 
 use super::super::DockerProvider;
 use super::super::connect::{ApiVersion, Engine};
+use super::super::create::token_label;
 use super::super::failure::{EngineFailure, QUICK, REMOVE, call};
 use super::super::lanes::Lane;
 use super::super::lease::{give_up, network_hold};
@@ -21,6 +22,7 @@ use super::super::owner::Keep;
 use super::super::subnets::{self, Choice};
 use super::label_filter;
 use super::labels::{Kind, forget, keep_of, note_name, stamped};
+use super::lost::{Lost, is_lost};
 use super::network_check::check;
 
 /// From this API on an engine refuses a second network of a name.
@@ -32,13 +34,17 @@ impl DockerProvider {
     pub(super) async fn make_network(&self, spec: &NetworkSpec) -> Result<String> {
         let engine = self.engine().await?;
         let mut body = request(spec, engine)?;
-        body.labels = Some(stamped(
+        let mut labels = stamped(
             &spec.labels,
             &self.config().default_metadata,
             Kind::Network,
             engine,
             &self.config().lease,
-        ));
+        );
+        // There may be others of that name: this tells what the call has made.
+        let token = uuid::Uuid::new_v4().simple().to_string();
+        labels.insert(token_label(), token.clone());
+        body.labels = Some(labels);
         let keeper = Arc::clone(self.keeper().await?);
         let is_held = keep_of(&spec.labels) == Keep::No;
         let held = network_hold(&spec.name);
@@ -56,7 +62,13 @@ impl DockerProvider {
                 // Nothing has been made while it waits for its turn.
                 _ = unwanted => Err(EngineFailure::cut_off()),
                 turn = provider.turn(&engine) => match turn {
-                    Ok(turn) => make(&turn, &engine, choice, body).await,
+                    Ok(turn) => {
+                        let made = make(&turn, &engine, choice, body).await;
+                        if made.as_ref().is_err_and(is_lost) {
+                            provider.remove_lost(Lost::Network, token);
+                        }
+                        made
+                    }
                     Err(failure) => Err(failure),
                 },
             };

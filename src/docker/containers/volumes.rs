@@ -17,6 +17,7 @@ use super::super::lease::{let_go, volume_hold};
 use super::super::owner::{Keep, LABEL, owner};
 use super::label_filter;
 use super::labels::{Kind, keep_of, stamped};
+use super::lost::{Lost, is_lost};
 
 impl DockerProvider {
     /// Makes a volume. The call is seen through to its end in a task of its own, and what it made is removed when nobody
@@ -49,8 +50,12 @@ impl DockerProvider {
             keeper.hold(&held);
         }
         let client = engine.client.clone();
+        let (provider, of_this_call) = (self.clone(), token.clone());
         let task = tokio::spawn(async move {
             let made = call(REMOVE, client.create_volume(body)).await;
+            if made.as_ref().is_err_and(is_lost) {
+                provider.remove_lost(Lost::Volume, of_this_call);
+            }
             keeper.made(&held);
             let is_ours = |volume: &Volume| volume.labels.get(&format!("{LABEL}.owner")) == Some(&owner().id);
             // One that was there already is somebody else's.
