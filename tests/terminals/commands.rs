@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use gym_sandbox::{
     AsyncSandbox, ErrorKind, ExecErrorType, PtyAttachOptions, PtyExecOptions, PtyMode, SandboxPtySpec,
+    SandboxSpec,
 };
 
+use crate::common::DEBIAN;
 use crate::{Subject, on_both_paths, until, within};
 
 on_both_paths!(
@@ -14,6 +16,7 @@ on_both_paths!(
     y6_the_oldest_living_shell_is_used_without_being_named,
     y7_a_command_of_its_own_has_a_session_of_its_own,
     y8_output_before_the_marker_and_the_status_are_the_result,
+    y8_what_is_no_complete_command_fails_at_once,
     y9_a_command_that_ends_the_shell_is_an_error,
     y10_commands_take_turns_and_the_timeout_covers_the_wait,
     y11_a_timeout_leaves_the_callers_session_and_closes_the_implicit_one,
@@ -139,6 +142,63 @@ async fn y8_output_before_the_marker_and_the_status_are_the_result(subject: &Sub
         (result.stdout().unwrap(), result.stderr().unwrap()),
         ("out\n".to_owned(), "err\n".to_owned())
     );
+}
+
+/// Typed as they are, some would wait for their end, and others take the marker along.
+async fn y8_what_is_no_complete_command_fails_at_once(subject: &Subject) {
+    let debian = Subject::start_with(subject.path, SandboxSpec::new(DEBIAN))
+        .await
+        .unwrap();
+    for (sandbox, spec) in [
+        (subject, SandboxPtySpec::default()),
+        (subject, SandboxPtySpec::default().with_mode(PtyMode::Pipe)),
+        (&debian, SandboxPtySpec::new(["bash", "-i"])),
+        (&debian, SandboxPtySpec::new(["dash", "-i"])),
+        (&debian, SandboxPtySpec::new(["dash"]).with_mode(PtyMode::Pipe)),
+    ] {
+        let shell = sandbox.create(spec).await;
+        for (line, fails) in [
+            ("fi", true),
+            ("echo 'abc", true),
+            ("echo \"abc", true),
+            ("echo $(", true),
+            ("{ echo a", true),
+            ("echo a; }", true),
+            ("if true", true),
+            ("echo a &&", true),
+            ("| cat", true),
+            ("done", true),
+            ("# nothing", false),
+            (" ", false),
+            ("echo a \\", false),
+            ("echo a # no more", false),
+            ("cat <<END\nno end", false),
+        ] {
+            let options = PtyExecOptions::new(line)
+                .with_session(&shell)
+                .with_timeout(Duration::from_secs(30));
+            let result = within(sandbox.sandbox.pty().exec(options)).await.unwrap();
+            assert_eq!(result.error_type, None, "{line}: {result:?}");
+            assert_eq!(result.return_code != 0, fails, "{line}: {result:?}");
+        }
+        let options = PtyExecOptions::new("word=kept; cd /tmp; (exit 7)").with_session(&shell);
+        assert_eq!(
+            within(sandbox.sandbox.pty().exec(options))
+                .await
+                .unwrap()
+                .return_code,
+            7
+        );
+        let options = PtyExecOptions::new("echo \"$PWD $word\"").with_session(&shell);
+        let text = within(sandbox.sandbox.pty().exec(options))
+            .await
+            .unwrap()
+            .stdout()
+            .unwrap();
+        assert!(text.replace('\r', "").ends_with("/tmp kept\n"), "{text:?}");
+        shell.close().await.unwrap();
+    }
+    debian.close().await;
 }
 
 async fn y9_a_command_that_ends_the_shell_is_an_error(subject: &Subject) {
