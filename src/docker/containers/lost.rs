@@ -32,7 +32,9 @@ pub(super) fn is_lost(failure: &EngineFailure) -> bool {
         EngineFailure::Transport { .. } | EngineFailure::Deadline(_) | EngineFailure::Unreadable { .. } => {
             true
         }
-        EngineFailure::Refused { .. } | EngineFailure::NoSubnet { .. } => false,
+        EngineFailure::Unreached { .. } | EngineFailure::Refused { .. } | EngineFailure::NoSubnet { .. } => {
+            false
+        }
     }
 }
 
