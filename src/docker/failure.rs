@@ -175,7 +175,15 @@ const EXHAUSTED: [(&str, Resource); 7] = [
     ("cannot allocate memory", Resource::Memory),
 ];
 
+/// Says whether a container's own address is another one's. The system says of ports that are taken the same in lower case.
+pub(super) fn has_no_address(text: &str) -> bool {
+    text.contains("Address already in use")
+}
+
 fn exhausted(text: &str) -> Option<Resource> {
+    if has_no_address(text) {
+        return None;
+    }
     let text = text.to_lowercase();
     EXHAUSTED
         .iter()
@@ -213,6 +221,10 @@ mod tests {
             ),
             (
                 "driver failed: Bind for 0.0.0.0:38123 failed: port is already allocated",
+                Resource::Ports,
+            ),
+            (
+                "Error starting userland proxy: listen tcp4 127.0.0.1:80: bind: address already in use",
                 Resource::Ports,
             ),
             ("write /var/lib/x: no space left on device", Resource::Disk),

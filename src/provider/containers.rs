@@ -42,6 +42,14 @@ pub trait ContainersProvider: SandboxProvider {
     /// Dropping the future leaves nothing: what was made is removed in the background.
     async fn create_container(&self, spec: &ContainerSpec) -> Result<String>;
 
+    /// Says whether a container could be made here as it is described, as far as that is known without its image, its
+    /// networks and its volumes: before anything of a project is.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for what no container can be,
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for what the engine is too old for.
+    async fn check_container(&self, spec: &ContainerSpec) -> Result<()>;
+
     /// Starts a container. One that runs already stays as it is.
     ///
     /// # Errors

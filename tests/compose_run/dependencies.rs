@@ -59,6 +59,29 @@ async fn b38_d22_a_chain_of_one_shots_runs_in_order_and_their_files_stay_readabl
 }
 
 #[tokio::test]
+async fn b38_a_service_that_ran_out_of_memory_says_so() {
+    let Some(test) = docker().await else { return };
+    let project = project(
+        &test,
+        "
+services:
+  greedy: {image: 'gym-sandbox/busybox:test', command: [tail, /dev/zero], mem_limit: 8m}
+  after:
+    image: gym-sandbox/busybox:test
+    depends_on: {greedy: {condition: service_completed_successfully}}
+",
+    );
+    let error = project.start().await.unwrap_err();
+    let said = story(&error);
+    assert!(said.contains("`greedy`") && said.contains("137"), "{said}");
+    assert!(
+        said.contains("ran out of memory; raise its `mem_limit`"),
+        "{said}"
+    );
+    assert_gone(&project.project().unwrap()).await;
+}
+
+#[tokio::test]
 async fn b38_what_is_not_required_costs_a_warning() {
     let Some(test) = docker().await else { return };
     let project = project(&test, &chain("[sh, -c, 'exit 3']", "", ", required: false"));

@@ -81,3 +81,82 @@ async fn a_build_for_a_platform_that_the_base_image_is_not_for_fails_with_it() {
     let image = format!("{name}-web");
     assert!(engine().inspect_image(&image).await.is_err());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_no_container_can_be_is_told_before_anything_is_made() {
+    let Some(test) = docker().await else { return };
+    let Some((proxy, provider)) = behind_proxy(&test).await else {
+        return;
+    };
+    let version = engine().version().await.unwrap().api_version.unwrap();
+    let is_new = version.split_once('.').unwrap().1.parse::<u32>().unwrap() >= 44;
+    for (more, kind, told) in [
+        (
+            "volumes: ['data:/']",
+            ErrorKind::InvalidArgument,
+            "the mount target `/`",
+        ),
+        (
+            "healthcheck: {test: 'true', interval: 500us}",
+            ErrorKind::InvalidArgument,
+            "the health check's interval",
+        ),
+        (
+            "healthcheck: {test: 'true', start_interval: 1s, start_period: 2s}",
+            ErrorKind::Unsupported,
+            "start interval",
+        ),
+    ] {
+        if kind == ErrorKind::Unsupported && is_new {
+            eprintln!("skipped: the engine can do this");
+            continue;
+        }
+        let name = unique();
+        let yaml = format!(
+            "
+services:
+  good: {{image: 'gym-sandbox/busybox:test', command: sleep 300, volumes: ['data:/data']}}
+  bad: {{image: 'gym-sandbox/busybox:test', command: sleep 300, {more}}}
+volumes: {{data: }}
+"
+        );
+        let project = AsyncSandboxCompose::new(Arc::clone(&provider) as Arc<dyn SandboxProvider>)
+            .with_source(Source::text("compose.yaml", yaml))
+            .with_project_name(ProjectName::Given(name.clone()));
+        let error = project.start().await.unwrap_err();
+        let said = story(&error);
+        assert_eq!(error.kind(), kind, "{more}: {said}");
+        assert!(
+            said.contains("service `bad`") && said.contains(told),
+            "{more}: {said}"
+        );
+        assert_eq!(left_of(&name).await, Vec::<String>::new());
+    }
+    assert_eq!(proxy.requests("/create"), 0);
+    provider.aclose().await.unwrap();
+}
+
+#[tokio::test]
+async fn an_address_that_another_service_has_is_no_taken_port() {
+    let Some(test) = docker().await else { return };
+    // A subnet can be on an engine once.
+    let (_, random, ..) = uuid::Uuid::new_v4().as_fields();
+    let [high, low] = random.to_be_bytes();
+    let subnet = format!("10.{}.{low}", 200 + high % 50);
+    let service = format!(
+        "{{image: 'gym-sandbox/busybox:test', command: sleep 300, networks: {{n: {{ipv4_address: {subnet}.5}}}}}}"
+    );
+    let project = crate::support::project(
+        &test,
+        &format!(
+            "services: {{a: {service}, b: {service}}}\nnetworks: {{n: {{ipam: {{config: [{{subnet: {subnet}.0/29}}]}}}}}}"
+        ),
+    );
+    let error = project.start().await.unwrap_err();
+    let said = story(&error);
+    assert_eq!(error.kind(), ErrorKind::Conflict, "{said}");
+    assert!(said.contains("`ipv4_address`"), "{said}");
+    assert!(!said.contains("a port that"), "{said}");
+    let name = project.project().unwrap();
+    assert_eq!(left_of(&name).await, Vec::<String>::new());
+}

@@ -2,7 +2,7 @@
 
 use crate::compose::plan::ServiceStep;
 use crate::error::{Error, ErrorKind, Operation};
-use crate::spec::container::{ContainerSpec, HealthProbe, NamespaceMode, NetworkAttachment};
+use crate::spec::container::{ContainerDetail, ContainerSpec, HealthProbe, NamespaceMode, NetworkAttachment};
 use crate::spec::{ExecErrorType, ExecReason, ExecResult};
 
 use super::crew::Crew;
@@ -10,19 +10,31 @@ use super::crew::Crew;
 /// The most of a service's last output that an error holds.
 pub(super) const MOST_BYTES: usize = 4096;
 
+/// The exit code of what was killed.
+const KILLED: i64 = 137;
+
 impl Crew {
     /// Makes the error of a service whose container ended or is not as it should be.
     pub(super) async fn service_error(&self, service: usize, container: &str, what: &str) -> Error {
         let printed = self.last_lines(container).await;
-        service_failure(&self.plan.services[service].name, what, &printed, None)
+        let error = service_failure(&self.plan.services[service].name, what, &printed, None);
+        let detail = self.detail_of(container).await;
+        if detail.is_some_and(|detail| detail.oom_killed && detail.exit_code == Some(KILLED)) {
+            return error.with_hint(
+                "the engine says that it ran out of memory; raise its `mem_limit`, or let it take less",
+            );
+        }
+        error
+    }
+
+    async fn detail_of(&self, container: &str) -> Option<ContainerDetail> {
+        let containers = self.containers(Operation::ComposeUp).ok()?;
+        containers.inspect_container(container).await.ok().flatten()
     }
 
     /// As [`service_error`](Self::service_error), with what the engine's last probe of its health has come to.
     pub(super) async fn health_error(&self, service: usize, container: &str, what: &str) -> Error {
-        let detail = match self.containers(Operation::ComposeUp) {
-            Ok(containers) => containers.inspect_container(container).await.ok().flatten(),
-            Err(_) => None,
-        };
+        let detail = self.detail_of(container).await;
         let probe = detail.and_then(|detail| detail.last_probe);
         let printed = self.last_lines(container).await;
         let name = &self.plan.services[service].name;
@@ -38,13 +50,8 @@ impl Crew {
                 continue;
             };
             let id = self.id_of(name);
-            let looked = match self.containers(Operation::ComposeUp) {
-                Ok(containers) => containers.inspect_container(&id).await,
-                Err(error) => Err(error),
-            };
-            if let Ok(Some(detail)) = looked
-                && let Some(code) = detail.exit_code
-            {
+            let detail = self.detail_of(&id).await;
+            if let Some(code) = detail.and_then(|detail| detail.exit_code) {
                 let what = format!("exited with {code}, and service `{service}` was to share its {what}");
                 return self.service_error(other, &id, &what).await.with_source(error);
             }

@@ -36,6 +36,14 @@ impl Crew {
                 "wait if another start of this name is at work; else take it down first, or take another project name",
             ));
         }
+        // The others can go without those that may fail.
+        for step in self.plan.services.iter().filter(|step| !step.is_optional) {
+            // All containers of a service are described alike.
+            if let Some(container) = step.containers.first() {
+                let checked = containers.check_container(&container.spec).await;
+                checked.map_err(|error| in_service(&step.name, error))?;
+            }
+        }
         let (external, own): (Vec<_>, Vec<_>) =
             self.plan.networks.iter().partition(|network| network.external);
         try_join_all(own.iter().map(|network| containers.check_network(&network.spec))).await?;

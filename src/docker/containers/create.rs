@@ -8,6 +8,7 @@ use crate::spec::SandboxId;
 use crate::spec::container::ContainerSpec;
 
 use super::super::DockerProvider;
+use super::super::connect::Engine;
 use super::super::container::{self, Creation, networks_of, no_such_network};
 use super::super::create::CreateGuard;
 use super::super::failure::EngineFailure;
@@ -16,6 +17,11 @@ use super::super::owner::Keep;
 use super::labels::{Kind, keep_of, note_name, stamped};
 
 impl DockerProvider {
+    /// What the engine is asked for.
+    pub(super) fn creation_of(&self, spec: &ContainerSpec, engine: &Engine) -> Result<Creation> {
+        container::map(spec, self.publish_address()?)?.for_engine(engine.api_version)
+    }
+
     pub(super) async fn create_service_container(&self, spec: &ContainerSpec) -> Result<String> {
         let name = spec
             .name
@@ -23,9 +29,8 @@ impl DockerProvider {
             .ok_or_else(|| Error::invalid(Operation::Create, "a container needs a name"))?;
         let id = SandboxId::new(name)?;
         let image: ImageReference = spec.image.parse()?;
-        let mapped = container::map(spec, self.publish_address()?)?;
         let engine = self.engine().await?;
-        let Creation { mut body, joins } = mapped.for_engine(engine.api_version)?;
+        let Creation { mut body, joins } = self.creation_of(spec, engine)?;
         body.labels = Some(stamped(
             &spec.labels,
             &self.config().default_metadata,

@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind, Operation, Result};
 
 use super::super::DockerProvider;
 use super::super::create::CREATE_CALL;
-use super::super::failure::{EngineFailure, QUICK, REMOVE, call};
+use super::super::failure::{EngineFailure, QUICK, REMOVE, call, has_no_address};
 use super::labels::name_of;
 
 /// How long the engine waits where neither the caller nor the container says.
@@ -104,7 +104,8 @@ fn not_started(container: &str, failure: EngineFailure) -> Error {
     let without_devices = failure
         .text()
         .is_some_and(|text| text.contains("could not select device driver"));
-    let kind = if ambiguous {
+    let has_no_address = failure.text().is_some_and(has_no_address);
+    let kind = if ambiguous || has_no_address {
         ErrorKind::Conflict
     } else {
         ErrorKind::CreateFailed
@@ -117,6 +118,10 @@ fn not_started(container: &str, failure: EngineFailure) -> Error {
     if without_devices {
         return error
             .with_hint("the engine has no such devices; leave `gpus` and reservations of devices out");
+    }
+    if has_no_address {
+        return error
+            .with_hint("another container has its address; give each its own, or leave `ipv4_address` out");
     }
     if ambiguous {
         return error.with_hint(

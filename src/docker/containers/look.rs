@@ -77,6 +77,7 @@ fn detail_of(inspected: ContainerInspectResponse, reachable_host: &str) -> Conta
     );
     detail.is_restarting = state.restarting == Some(true);
     detail.exit_code = ended_with(&state);
+    detail.oom_killed = state.oom_killed == Some(true);
     detail.error = state.error.filter(|error| !error.is_empty());
     detail.restarts = inspected
         .restart_count

@@ -34,6 +34,10 @@ impl ContainersProvider for DockerProvider {
         self.create_service_container(spec).await
     }
 
+    async fn check_container(&self, spec: &ContainerSpec) -> Result<()> {
+        self.creation_of(spec, self.engine().await?).map(drop)
+    }
+
     async fn start_container(&self, container: &str) -> Result<()> {
         self.start_created(container).await
     }

@@ -44,6 +44,10 @@ impl ContainersProvider for Traced {
         )
     }
 
+    async fn check_container(&self, spec: &ContainerSpec) -> Result<()> {
+        traced!(self, "container.check", spec.name, Create, check_container(spec))
+    }
+
     async fn start_container(&self, container: &str) -> Result<()> {
         traced!(
             self,

@@ -24,6 +24,8 @@ pub struct ContainerDetail {
     pub is_restarting: bool,
     /// The exit code of the last main process that ended; none before the first has.
     pub exit_code: Option<i64>,
+    /// The engine's OOM flag: a process of it was killed for want of memory. That need not have been the main one.
+    pub oom_killed: bool,
     /// Why the engine could not start it.
     pub error: Option<String>,
     /// How often the engine has started it again.
@@ -55,6 +57,7 @@ impl ContainerDetail {
             status,
             is_restarting: false,
             exit_code: None,
+            oom_killed: false,
             error: None,
             restarts: 0,
             health: None,

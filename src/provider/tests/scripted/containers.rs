@@ -77,6 +77,12 @@ impl ContainersProvider for Scripted {
         Ok(SandboxHandle::new(SandboxId::new(container)?, "scripted").with_ports(ports.clone()))
     }
 
+    async fn check_container(&self, spec: &ContainerSpec) -> Result<()> {
+        let name = spec.name.as_deref().unwrap_or_default();
+        self.container_call(Operation::Create, "check container", name)
+            .await
+    }
+
     async fn create_network(&self, spec: &NetworkSpec) -> Result<String> {
         self.container_call(Operation::Create, "create network", &spec.name)
             .await?;
