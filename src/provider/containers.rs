@@ -25,6 +25,16 @@ pub type ContainerEvents = BoxStream<'static, Result<ContainerEvent>>;
 /// its process died (contract D17); the label `gym-sandbox.project` is kept as it is given.
 #[async_trait]
 pub trait ContainersProvider: SandboxProvider {
+    /// Refuses a container that can't be had from what is known without asking anybody, as a target that nothing can be
+    /// mounted at. A project is refused by it before anything of it is made. What is not refused here may be by the create.
+    ///
+    /// # Errors
+    /// As [`create_container`](Self::create_container). By default there are none.
+    fn check_container(&self, spec: &ContainerSpec) -> Result<()> {
+        let _ = spec;
+        Ok(())
+    }
+
     /// Makes a container and gives its id. It does not run.
     ///
     /// # Behavior

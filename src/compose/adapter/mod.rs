@@ -253,6 +253,7 @@ impl AsyncSandboxCompose {
                 wanted::check_service(service, &loaded.project, plan)?;
             }
             if prepared.generic.is_none() {
+                wanted::check_containers(&*provider, plan)?;
                 binds::check(plan, &loaded.project.directory, &options.policy)?;
             }
             for warning in loaded.warnings.iter().chain(plan.warnings.iter()) {

@@ -1,10 +1,14 @@
-//! What the caller asks for by name and must be right before anything is made: the service to work in, the network to share.
+//! What must be right before anything is made: what the caller asks for by name, as the service to work in and the network to
+//! share, and the containers as the provider sees them.
 
 use std::collections::BTreeMap;
 
+use crate::compose::diagnostic::{Diagnostics, Severity};
 use crate::compose::model::Project;
-use crate::compose::plan::{Plan, ProjectNetworks};
-use crate::error::{Error, Operation, Result};
+use crate::compose::path::YamlPath;
+use crate::compose::plan::{Plan, ProjectNetworks, diagnostic};
+use crate::error::{Error, ErrorKind, Operation, Result};
+use crate::provider::SandboxProvider;
 
 /// Networks that are modes of the engine, or have no names of services.
 const MODES: [&str; 4] = ["bridge", "default", "host", "none"];
@@ -61,6 +65,31 @@ fn unknown<'a>(name: &str, services: impl Iterator<Item = &'a str>) -> String {
     } else {
         format!("there is no service `{shown}`; there are {}", names.join(", "))
     }
+}
+
+/// Refuses the containers that the provider knows it can't make, all of them at once.
+pub(super) fn check_containers(provider: &dyn SandboxProvider, plan: &Plan) -> Result<()> {
+    let Some(containers) = provider.as_containers() else {
+        return Ok(());
+    };
+    let (mut found, mut kind) = (Vec::new(), ErrorKind::InvalidArgument);
+    for service in &plan.services {
+        // Copies differ by their names alone.
+        let Some(first) = service.containers.first() else {
+            continue;
+        };
+        if let Err(error) = containers.check_container(&first.spec) {
+            if error.kind() != ErrorKind::InvalidArgument {
+                kind = ErrorKind::Unsupported;
+            }
+            let path = YamlPath::of_keys(["services", &service.name]);
+            found.push(diagnostic(path, error.to_string(), error.hint(), Severity::Error));
+        }
+    }
+    if found.is_empty() {
+        return Ok(());
+    }
+    Err(super::refused(kind, Diagnostics(found)))
 }
 
 /// Refuses what is no network that projects can share.

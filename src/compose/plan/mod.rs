@@ -120,7 +120,12 @@ impl Notes {
 }
 
 /// A diagnostic without a position: the typed project has none.
-fn diagnostic(path: YamlPath, message: String, hint: Option<&str>, severity: Severity) -> Diagnostic {
+pub(super) fn diagnostic(
+    path: YamlPath,
+    message: String,
+    hint: Option<&str>,
+    severity: Severity,
+) -> Diagnostic {
     Diagnostic {
         file: None,
         line: 0,

@@ -78,7 +78,7 @@ impl DockerProvider {
         }
     }
 
-    fn publish_address(&self) -> Result<IpAddr> {
+    pub(super) fn publish_address(&self) -> Result<IpAddr> {
         self.config().create.publish_host.parse().map_err(|_| {
             Error::invalid(
                 Operation::Configure,

@@ -23,12 +23,17 @@ use crate::spec::Ports;
 use crate::spec::container::{ContainerDetail, ContainerSpec, NetworkSpec, SharedObject, VolumeSpec};
 
 use super::DockerProvider;
+use super::container;
 use super::lanes::Lane;
 
 pub(super) use shells::KnownShells;
 
 #[async_trait]
 impl ContainersProvider for DockerProvider {
+    fn check_container(&self, spec: &ContainerSpec) -> Result<()> {
+        container::map(spec, self.publish_address()?).map(drop)
+    }
+
     async fn create_container(&self, spec: &ContainerSpec) -> Result<String> {
         self.create_service_container(spec).await
     }

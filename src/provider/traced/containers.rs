@@ -34,6 +34,10 @@ macro_rules! traced {
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl ContainersProvider for Traced {
+    fn check_container(&self, spec: &ContainerSpec) -> Result<()> {
+        self.containers(Operation::Create)?.check_container(spec)
+    }
+
     async fn create_container(&self, spec: &ContainerSpec) -> Result<String> {
         traced!(
             self,
