@@ -1,6 +1,5 @@
 use std::time::Duration;
 
-use crate::AsyncSandbox;
 use crate::error::{Error, ErrorKind, Operation, PathProblem};
 use crate::provider::SandboxProvider;
 use crate::spec::{ExecErrorType, ExecOptions, SandboxSpec};
@@ -99,15 +98,17 @@ async fn files_stay_in_memory() {
     assert_eq!(std::fs::read_to_string(&back).unwrap(), "by a command");
 }
 
+/// A facade that is dropped hands its sandbox over like this.
 #[tokio::test]
-async fn what_was_dropped_is_gone_when_the_provider_is_closed() {
+async fn closing_waits_for_what_is_removed_in_the_background() {
     let provider = MemoryProvider::new();
-    let sandboxes = (0..64).map(|_| async {
-        let sandbox = AsyncSandbox::new(provider.clone());
-        sandbox.start_with(&SandboxSpec::default()).await.unwrap();
-        sandbox
-    });
-    drop(futures::future::join_all(sandboxes).await);
+    for _ in 0..64 {
+        let handle = provider.create(&SandboxSpec::default()).await.unwrap();
+        let removing = provider.clone();
+        provider.cleanup().unwrap().submit("test", async move {
+            removing.close(&handle).await.unwrap();
+        });
+    }
     provider.aclose().await.unwrap();
     assert_eq!(provider.living(), 0);
 }
