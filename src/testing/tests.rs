@@ -97,3 +97,18 @@ async fn files_stay_in_memory() {
     assert_eq!(missing.kind(), ErrorKind::Path(PathProblem::NotFound));
     assert_eq!(std::fs::read_to_string(&back).unwrap(), "by a command");
 }
+
+/// A facade that is dropped hands its sandbox over like this.
+#[tokio::test]
+async fn closing_waits_for_what_is_removed_in_the_background() {
+    let provider = MemoryProvider::new();
+    for _ in 0..64 {
+        let handle = provider.create(&SandboxSpec::default()).await.unwrap();
+        let removing = provider.clone();
+        provider.cleanup().unwrap().submit("test", async move {
+            removing.close(&handle).await.unwrap();
+        });
+    }
+    provider.aclose().await.unwrap();
+    assert_eq!(provider.living(), 0);
+}

@@ -55,6 +55,36 @@ volumes: {{data: }}
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn d18_what_no_container_can_have_is_refused_by_service_before_anything_is_made() {
+    let Some(test) = docker().await else { return };
+    let Some((proxy, provider)) = behind_proxy(&test).await else {
+        return;
+    };
+    let yaml = "
+services:
+  fine: {image: 'gym-sandbox/busybox:test', command: sleep 300}
+  mount: {image: 'gym-sandbox/busybox:test', tmpfs: [no/root]}
+  host: {image: 'gym-sandbox/busybox:test', extra_hosts: ['a:no address']}
+  server: {image: 'gym-sandbox/busybox:test', dns: [no address]}
+  limit: {image: 'gym-sandbox/busybox:test', ulimits: {nofile: {soft: 10, hard: 5}}}
+";
+    let name = unique();
+    let project = AsyncSandboxCompose::new(Arc::clone(&provider) as Arc<dyn SandboxProvider>)
+        .with_source(Source::text("compose.yaml", yaml))
+        .with_project_name(ProjectName::Given(name.clone()));
+    let error = project.start().await.unwrap_err();
+    let told = story(&error);
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{told}");
+    for service in ["mount", "host", "server", "limit"] {
+        assert!(told.contains(&format!("services.{service}: ")), "{told}");
+    }
+    assert!(!told.contains("services.fine"), "{told}");
+    assert_eq!(proxy.requests("/create") + proxy.requests("/images"), 0);
+    assert_eq!(left_of(&name).await, Vec::<String>::new());
+    provider.aclose().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_build_for_a_platform_that_the_base_image_is_not_for_fails_with_it() {
     let Some(test) = docker().await else { return };
     let folder = tempfile::tempdir().unwrap();

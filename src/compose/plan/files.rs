@@ -1,9 +1,12 @@
 //! Secrets and configs: files that a service reads.
 
+use std::collections::BTreeMap;
+
 use super::service::Subject;
 use super::{FileStep, Notes, Planner, service_path};
 use crate::compose::model::{FileMode, FileMount, MountType, SecretValue};
 use crate::compose::path::YamlPath;
+use crate::compose::pathtext;
 use crate::spec::FileOwner;
 use crate::spec::container::{ContainerSpec, MountSpec};
 
@@ -31,7 +34,9 @@ struct Placed<'a> {
 /// Files that are put into the containers, for everything that is not a file of this machine.
 pub(super) fn steps(planner: &Planner<'_>, subject: &Subject<'_>, notes: &mut Notes) -> Vec<FileStep> {
     let mut steps = Vec::new();
-    for placed in placed(planner, subject) {
+    let all = placed(planner, subject);
+    check_targets(&all, notes);
+    for placed in all {
         let content = match &placed.origin {
             Origin::Value(value) => value.clone(),
             Origin::Unset(variable) => {
@@ -150,6 +155,26 @@ fn placed<'a>(planner: &Planner<'a>, subject: &Subject<'a>) -> Vec<Placed<'a>> {
     all
 }
 
+/// Refuses targets that can't be files, and all but the first of several files with one target: it would be by chance which
+/// of them is seen.
+fn check_targets(all: &[Placed<'_>], notes: &mut Notes) {
+    let mut taken: BTreeMap<&str, &str> = BTreeMap::new();
+    for placed in all {
+        let (source, target) = (&placed.mount.source, placed.target.as_str());
+        if target == "/" || target.contains('\0') {
+            let message = format!("`{source}` cannot be placed at `{}`", target.escape_debug());
+            notes.error(placed.path.clone(), message, None);
+        } else if let Some(other) = taken.insert(target, source) {
+            let message = format!("`{source}` and `{other}` would both be placed at `{target}`");
+            notes.error(
+                placed.path.clone(),
+                message,
+                Some("give them targets of their own"),
+            );
+        }
+    }
+}
+
 /// The tmpfs that a file would be under, which is put in before anything is mounted: docker compose loses it silently.
 fn hiding_tmpfs(subject: &Subject<'_>, target: &str) -> Option<String> {
     let service = subject.service;
@@ -171,11 +196,13 @@ fn hiding_tmpfs(subject: &Subject<'_>, target: &str) -> Option<String> {
 }
 
 fn target(mount: &FileMount, folder: &str) -> String {
-    match mount.target.as_str() {
+    let target = match mount.target.as_str() {
         "" => format!("{folder}{}", mount.source),
         absolute if absolute.starts_with('/') => absolute.to_owned(),
         relative => format!("{folder}{relative}"),
-    }
+    };
+    // As the engine does it.
+    pathtext::clean(&target)
 }
 
 fn mode(mode: Option<FileMode>) -> u32 {

@@ -1,5 +1,7 @@
 //! What went wrong with a service, in words: its name, its exit code, its last lines.
 
+use crate::compose::diagnostic::{Diagnostic, Diagnostics, Severity};
+use crate::compose::path::YamlPath;
 use crate::compose::plan::ServiceStep;
 use crate::error::{Error, ErrorKind, Operation};
 use crate::spec::container::{ContainerDetail, ContainerSpec, HealthProbe, NamespaceMode, NetworkAttachment};
@@ -139,6 +141,25 @@ pub(super) fn last_part(text: &str) -> &str {
 /// Puts the name of a service before what went wrong, and keeps the cause.
 pub(super) fn in_service(service: &str, error: Error) -> Error {
     because(format!("service `{service}` could not be started"), error)
+}
+
+/// The same of several, all of which are told. None of none.
+pub(super) fn in_services(mut errors: Vec<(&str, Error)>) -> Option<Error> {
+    if errors.len() <= 1 {
+        return errors.pop().map(|(service, error)| in_service(service, error));
+    }
+    let invalid = |(_, error): &(&str, Error)| error.kind() == ErrorKind::InvalidArgument;
+    let kind = if errors.iter().all(invalid) {
+        ErrorKind::InvalidArgument
+    } else {
+        ErrorKind::Unsupported
+    };
+    let told = errors.into_iter().map(|(service, error)| {
+        let path = YamlPath::of_keys(["services", service]);
+        Diagnostic::of_project(path, error.to_string(), error.hint(), Severity::Error)
+    });
+    let message = "the project has services that can't be as they are described";
+    Some(Error::new(kind, Operation::ComposeUp, message).with_source(Diagnostics(told.collect())))
 }
 
 /// The same with volumes, each with the service that wants it.

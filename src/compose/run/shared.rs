@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::spec::container::SharedObject;
 
 use super::crew::Crew;
-use super::failure::in_service;
+use super::failure::{in_service, in_services};
 
 /// The label of a volume that says which start has made it.
 pub(super) const START: &str = "gym-sandbox.start";
@@ -37,12 +37,21 @@ impl Crew {
             ));
         }
         // The others can go without those that may fail.
+        let mut refused = Vec::new();
         for step in self.plan.services.iter().filter(|step| !step.is_optional) {
             // All containers of a service are described alike.
-            if let Some(container) = step.containers.first() {
-                let checked = containers.check_container(&container.spec).await;
-                checked.map_err(|error| in_service(&step.name, error))?;
+            let Some(container) = step.containers.first() else {
+                continue;
+            };
+            match containers.check_container(&container.spec).await {
+                Err(error) if matches!(error.kind(), ErrorKind::InvalidArgument | ErrorKind::Unsupported) => {
+                    refused.push((step.name.as_str(), error));
+                }
+                checked => checked.map_err(|error| in_service(&step.name, error))?,
             }
+        }
+        if let Some(error) = in_services(refused) {
+            return Err(error);
         }
         let (external, own): (Vec<_>, Vec<_>) =
             self.plan.networks.iter().partition(|network| network.external);
