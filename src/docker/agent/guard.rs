@@ -7,7 +7,7 @@ use gym_sandbox_agent::protocol::ClientMessage;
 use super::super::DockerProvider;
 use super::drive::{KILL_WAIT, SIGN_OF_LIFE};
 use super::link::Link;
-use super::mailbox::Mailbox;
+use super::mailbox::{Mailbox, News};
 use super::patience::Told;
 
 /// Whether a command is still to be killed.
@@ -101,7 +101,7 @@ impl Drop for CommandGuard {
                 provider: &provider,
                 container_id: &container_id,
                 mailbox: &mailbox,
-                is_answer: |news| news.killed.is_some() || news.start_failed.is_some() || news.lost.is_some(),
+                is_answer: News::is_killed,
             };
             // The agent does it whenever it can: one that stands still with its sandbox has heard it.
             let _in_time = told.answer_in_background(KILL_WAIT + SIGN_OF_LIFE).await;

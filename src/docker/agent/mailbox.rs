@@ -45,8 +45,17 @@ pub(super) struct News {
     pub(super) attached: Option<Attached>,
     /// The session was taken over.
     pub(super) evicted: bool,
+    /// Nothing of it lives any more. A kill that was on its way then is not reported.
+    pub(super) gone: bool,
     /// The connection is lost, and why.
     pub(super) lost: Option<Arc<str>>,
+}
+
+impl News {
+    /// Nothing is left to kill, or nobody is there who could.
+    pub(super) fn is_killed(&self) -> bool {
+        self.killed.is_some() || self.start_failed.is_some() || self.gone || self.lost.is_some()
+    }
 }
 
 /// How a stream stands when nothing of it waits any more.
@@ -188,7 +197,10 @@ impl Mailbox {
                 inbox.input_closed = true;
                 self.input.notify_one();
             }
-            AgentMessage::Gone => return Ok(true),
+            AgentMessage::Gone => {
+                inbox.news.gone = true;
+                return Ok(true);
+            }
             _ => return Err(Malformed("a command's channel has another message")),
         }
         self.stirred.store(true, Ordering::Relaxed);
@@ -313,79 +325,5 @@ impl Arrived {
 }
 
 #[cfg(test)]
-mod tests {
-    use futures::FutureExt;
-
-    use super::*;
-
-    #[test]
-    fn output_keeps_its_order_whatever_the_sizes() {
-        let mailbox = Mailbox::new(0, Start::News);
-        let mut expected = Vec::new();
-        for size in [1, 5, 9000, 3, 8192, 8191, 100, 20_000, 1] {
-            let bytes = vec![u8::try_from(size % 251).unwrap(); size];
-            expected.extend_from_slice(&bytes);
-            mailbox.put_output(Stream::Stdout, bytes.into()).unwrap();
-        }
-        let mut all = Vec::new();
-        while let Ok(chunk) = mailbox.take(Stream::Stdout) {
-            all.extend_from_slice(&chunk);
-        }
-        assert_eq!(all, expected);
-        assert_eq!(mailbox.take(Stream::Stdout), Err(StreamState::Open));
-        assert_eq!(mailbox.take(Stream::Stderr), Err(StreamState::Open));
-    }
-
-    #[test]
-    fn more_than_the_credit_is_refused_and_never_kept() {
-        let mailbox = Mailbox::new(0, Start::News);
-        let window = vec![0; WINDOW_BYTES as usize];
-        mailbox.put_output(Stream::Stdout, window.into()).unwrap();
-        assert!(
-            mailbox
-                .put_output(Stream::Stdout, Bytes::from_static(b"x"))
-                .is_err()
-        );
-        assert!(
-            mailbox
-                .put_output(Stream::Stderr, Bytes::from_static(b"x"))
-                .is_ok()
-        );
-        mailbox.allow(Stream::Stdout, 1);
-        assert!(
-            mailbox
-                .put_output(Stream::Stdout, Bytes::from_static(b"x"))
-                .is_ok()
-        );
-    }
-
-    #[test]
-    fn a_reader_is_woken_once_and_for_what_it_waits_for() {
-        for (start, wakes) in [(Start::News, true), (Start::Noted, false)] {
-            let mailbox = Mailbox::new(0, start);
-            mailbox.put(AgentMessage::Started(1)).unwrap();
-            mailbox.tell();
-            assert!(mailbox.has_started());
-            assert_eq!(mailbox.changed().now_or_never().is_some(), wakes);
-            let bytes = Bytes::from_static(b"x");
-            mailbox.put_output(Stream::Stdout, bytes.clone()).unwrap();
-            assert!(mailbox.changed().now_or_never().is_none());
-            mailbox.put_output(Stream::Stdout, bytes).unwrap();
-            mailbox.tell();
-            mailbox.tell();
-            assert!(mailbox.changed().now_or_never().is_some());
-            assert!(mailbox.changed().now_or_never().is_none());
-        }
-    }
-
-    #[tokio::test]
-    async fn input_waits_for_credit_and_ends_with_its_reader() {
-        let mailbox = Mailbox::new(10, Start::News);
-        assert_eq!(mailbox.input_credit(4).await, Some(4));
-        assert_eq!(mailbox.input_credit(100).await, Some(6));
-        mailbox.put(AgentMessage::InputCredit(3)).unwrap();
-        assert_eq!(mailbox.input_credit(100).await, Some(3));
-        mailbox.put(AgentMessage::InputClosed).unwrap();
-        assert_eq!(mailbox.input_credit(100).await, None);
-    }
-}
+#[path = "mailbox_tests.rs"]
+mod tests;
