@@ -178,7 +178,7 @@ async fn b33_of_several_starts_of_one_name_at_once_one_goes_on_whatever_each_has
         let projects: Vec<_> = (0..4)
             .map(|_| project(&test, &yaml).with_project_name(name.as_str()))
             .collect();
-        let started = join_all(projects.iter().map(|project| project.start())).await;
+        let started = join_all(projects.iter().map(AsyncSandboxCompose::start)).await;
         let lost: Vec<_> = started
             .iter()
             .filter_map(|started| started.as_ref().err())

@@ -3,12 +3,14 @@
 
 use std::time::Duration;
 
+use bollard::models::ExecConfig;
+use bollard::query_parameters::KillContainerOptions;
 use gym_sandbox::compose::{AsyncSandboxCompose, PlanOptions, Source, VolumeSource};
 use gym_sandbox::{ErrorKind, SandboxProvider};
 
 use crate::common::docker;
 use crate::proxy::Cut;
-use crate::support::{assert_gone, behind_proxy, left_of, story, unique};
+use crate::support::{assert_gone, behind_proxy, engine, left_of, story, unique};
 
 /// Tells an answer from a call that hangs.
 const BOUNDED: Duration = Duration::from_secs(60);
@@ -117,6 +119,65 @@ async fn an_engine_that_goes_away_in_any_phase_of_a_stop_has_it_repeated() {
         // A hook may have had its only run.
         project.stop().await.unwrap();
         assert_eq!(left_of(&name).await, Vec::<String>::new(), "{phase}");
+        provider.aclose().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_happens_while_the_engine_is_away_is_seen_when_it_is_back() {
+    let Some(test) = docker().await else { return };
+    for ends_well in [true, false] {
+        let Some((proxy, provider)) = behind_proxy(&test).await else {
+            return;
+        };
+        let name = unique();
+        let yaml = "
+services:
+  db:
+    image: gym-sandbox/busybox:test
+    command: [sh, -c, 'until test -f /go; do sleep 0.1; done; touch /ok; exec sleep 300']
+    healthcheck: {test: 'test -f /ok', interval: 1s, retries: 600}
+  web:
+    image: gym-sandbox/busybox:test
+    command: sleep 300
+    depends_on: {db: {condition: service_healthy}}
+";
+        let project = AsyncSandboxCompose::new(provider.clone())
+            .with_source(Source::text("compose.yaml", yaml))
+            .with_project_name(name.as_str());
+        let away = async {
+            // It is waited for, by probes.
+            while proxy.requests("/exec") == 0 {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            proxy.go_down();
+            let db = format!("{name}-db-1");
+            if ends_well {
+                let touch = ExecConfig {
+                    cmd: Some(vec!["touch".to_owned(), "/go".to_owned()]),
+                    ..ExecConfig::default()
+                };
+                let exec = engine().create_exec(&db, touch).await.unwrap();
+                engine().start_exec(&exec.id, None).await.unwrap();
+            } else {
+                engine()
+                    .kill_container(&db, None::<KillContainerOptions>)
+                    .await
+                    .unwrap();
+            }
+            proxy.come_up();
+        };
+        let (started, ()) = tokio::join!(tokio::time::timeout(BOUNDED, project.start()), away);
+        match started.expect("it ends") {
+            Ok(_) => assert!(ends_well),
+            Err(error) => {
+                let said = story(&error);
+                assert!(!ends_well, "{said}");
+                assert!(said.contains("service `db` exited with 137"), "{said}");
+            }
+        }
+        project.stop().await.unwrap();
+        assert_eq!(left_of(&name).await, Vec::<String>::new());
         provider.aclose().await.unwrap();
     }
 }

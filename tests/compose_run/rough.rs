@@ -132,6 +132,29 @@ services:
 }
 
 #[tokio::test]
+async fn b33_a_project_of_the_name_that_docker_compose_has_made_is_told_from_one_of_ours() {
+    let Some(test) = docker().await else { return };
+    let name = unique();
+    let container = format!("{name}-a-1");
+    let label = ("com.docker.compose.project".to_owned(), name.clone());
+    make_beside(&container, HashMap::from([label]));
+    let project = project(&test, WITH_VOLUME).with_project_name(name.as_str());
+    let error = project.start().await.unwrap_err();
+    let options = RemoveContainerOptionsBuilder::new().force(true).build();
+    engine()
+        .remove_container(&container, Some(options))
+        .await
+        .unwrap();
+    let said = story(&error);
+    assert_eq!(error.kind(), ErrorKind::Conflict, "{said}");
+    assert!(
+        said.contains(&container) && said.contains("`docker compose down`"),
+        "{said}"
+    );
+    assert_gone(&name).await;
+}
+
+#[tokio::test]
 async fn b33_a_second_network_of_the_name_holds_up_a_start_until_it_goes() {
     let Some(proxy) = Proxy::start().await else {
         eprintln!("skipped: the engine has no local socket");

@@ -117,6 +117,36 @@ async fn b33_a_network_of_the_name_that_is_somebody_elses_is_named_and_what_to_d
 }
 
 #[tokio::test]
+async fn what_others_still_use_is_not_removed_and_its_error_says_what_to_do() {
+    let Some(test) = docker().await else { return };
+    let project = project(
+        &test,
+        "
+services: {a: {image: 'gym-sandbox/busybox:test', command: sleep 300, volumes: ['data:/data']}}
+volumes: {data: }
+",
+    );
+    project.start().await.unwrap();
+    let name = project.project().unwrap();
+    let containers = gym_sandbox::SandboxProvider::as_containers(&*test.provider).unwrap();
+    let networks = containers
+        .find_networks(&format!("{name}_default"))
+        .await
+        .unwrap();
+    let removals = [
+        containers.remove_network(&networks[0].id).await,
+        containers.remove_volume(&format!("{name}_data")).await,
+    ];
+    for removed in removals {
+        let error = removed.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Conflict, "{}", story(&error));
+        assert!(story(&error).contains("`docker ps -a`"), "{}", story(&error));
+    }
+    project.stop().await.unwrap();
+    assert_eq!(left_of(&name).await, Vec::<String>::new());
+}
+
+#[tokio::test]
 async fn d18_external_networks_and_volumes_are_used_and_stay() {
     let Some(test) = docker().await else { return };
     let owner = project(

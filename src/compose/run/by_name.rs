@@ -16,7 +16,7 @@ use super::progress::ServiceProgress;
 use super::teardown::{DownOptions, Failures, VolumeFate, tell, until_free};
 
 /// The label of everything of this library.
-const OWN: &str = "gym-sandbox";
+pub(super) const OWN: &str = "gym-sandbox";
 
 /// What a container waits for, as docker compose notes it.
 const DEPENDS_ON: &str = "com.docker.compose.depends_on";

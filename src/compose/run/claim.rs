@@ -32,7 +32,8 @@ impl Crew {
             return Err(self.rival("volume", &name));
         }
         self.made.add_volume(&name);
-        Ok(())
+        // Another start may have come and gone on since it was looked.
+        self.check_is_free().await
     }
 
     /// Gives the name free. Where that fails the volume is removed with the project.

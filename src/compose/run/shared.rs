@@ -8,6 +8,7 @@ use crate::compose::plan::{NetworkStep, PROJECT, VolumeStep};
 use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::spec::container::SharedObject;
 
+use super::by_name::OWN;
 use super::crew::Crew;
 use super::failure::{in_service, in_services};
 
@@ -22,20 +23,8 @@ impl Crew {
 
     /// Refuses to start where the project, or what it cannot go without, is not as it must be.
     pub(super) async fn check_before(&self) -> Result<()> {
+        self.check_is_free().await?;
         let containers = self.containers(Operation::ComposeUp)?;
-        if let Some(other) = containers.list_containers(&self.project_labels()).await?.first() {
-            return Err(Error::new(
-                ErrorKind::Conflict,
-                Operation::ComposeUp,
-                format!(
-                    "project `{}` is there already: it has the container `{}`",
-                    self.plan.project, other.name
-                ),
-            )
-            .with_hint(
-                "wait if another start of this name is at work; else take it down first, or take another project name",
-            ));
-        }
         // The others can go without those that may fail.
         let mut refused = Vec::new();
         for step in self.plan.services.iter().filter(|step| !step.is_optional) {
@@ -59,6 +48,29 @@ impl Crew {
         try_join_all(external.iter().map(|network| self.find_network(network))).await?;
         let volumes = self.plan.volumes.iter().filter(|volume| volume.external);
         try_join_all(volumes.map(|volume| self.find_volume(volume))).await?;
+        Ok(())
+    }
+
+    /// Refuses to start where the project has containers.
+    pub(super) async fn check_is_free(&self) -> Result<()> {
+        let containers = self.containers(Operation::ComposeUp)?;
+        if let Some(other) = containers.list_containers(&self.project_labels()).await?.first() {
+            let hint = if other.labels.contains_key(OWN) {
+                "wait if another start of this name is at work; else take it down first, or take another project name"
+            } else {
+                "this library has not made it: take it down with what has, such as `docker compose down`, or take another \
+                 project name"
+            };
+            return Err(Error::new(
+                ErrorKind::Conflict,
+                Operation::ComposeUp,
+                format!(
+                    "project `{}` is there already: it has the container `{}`",
+                    self.plan.project, other.name
+                ),
+            )
+            .with_hint(hint));
+        }
         Ok(())
     }
 

@@ -84,10 +84,11 @@ impl<'a> Start<'a> {
     async fn run(&self) -> Result<()> {
         let crew = self.crew;
         crew.check_before().await?;
+        crew.have_images().await?;
+        // Not sooner: images take long, and a client that is killed meanwhile leaves nothing.
         if self.may_have_rivals {
             crew.claim().await?;
         }
-        crew.have_images().await?;
         crew.make_shared().await?;
         Box::pin(crew.seed_volumes()).await?;
         let labels = crew.project_labels();

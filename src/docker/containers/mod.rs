@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::error::{Operation, Result};
+use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::provider::{ContainerEvents, ContainersProvider, SandboxHandle};
 use crate::spec::Ports;
 use crate::spec::container::{ContainerDetail, ContainerSpec, NetworkSpec, SharedObject, VolumeSpec};
@@ -112,6 +112,17 @@ impl ContainersProvider for DockerProvider {
 
     async fn remove_volume(&self, name: &str) -> Result<()> {
         self.remove_volume_if_present(name).await
+    }
+}
+
+/// Says what to do about something that others use.
+fn in_use(error: Error) -> Error {
+    if error.kind() == ErrorKind::Conflict {
+        error.with_hint(
+            "containers that use it are in the way: remove them (`docker ps -a` shows them), then try again",
+        )
+    } else {
+        error
     }
 }
 

@@ -20,10 +20,10 @@ use super::super::lanes::Lane;
 use super::super::lease::{give_up, network_hold};
 use super::super::owner::Keep;
 use super::super::subnets::{self, Choice};
-use super::label_filter;
 use super::labels::{Kind, forget, keep_of, note_name, stamped};
 use super::lost::{Lost, is_lost};
 use super::network_check::check;
+use super::{in_use, label_filter};
 
 /// From this API on an engine refuses a second network of a name.
 const ONE_OF_A_NAME: ApiVersion = ApiVersion::new(1, 44);
@@ -135,11 +135,14 @@ impl DockerProvider {
         let removed = call(REMOVE, client.remove_network(id)).await;
         drop(slot);
         match removed {
-            Err(failure) if !failure.is_status(404) => Err(failure.into_error(
-                Operation::Close,
-                format!("network `{id}` could not be removed"),
-                ErrorKind::Conflict,
-            )),
+            Err(failure) if !failure.is_status(404) => {
+                let text = format!("network `{id}` could not be removed");
+                Err(in_use(failure.into_error(
+                    Operation::Close,
+                    text,
+                    ErrorKind::Conflict,
+                )))
+            }
             _ => {
                 forget(id);
                 Ok(())

@@ -15,9 +15,9 @@ use super::super::create::token_label;
 use super::super::failure::{EngineFailure, QUICK, REMOVE, call};
 use super::super::lease::{let_go, volume_hold};
 use super::super::owner::{Keep, LABEL, owner};
-use super::label_filter;
 use super::labels::{Kind, keep_of, stamped};
 use super::lost::{Lost, is_lost};
+use super::{in_use, label_filter};
 
 impl DockerProvider {
     /// Makes a volume. The call is seen through to its end in a task of its own, and what it made is removed when nobody
@@ -121,11 +121,14 @@ impl DockerProvider {
         let client = &self.engine().await?.client;
         let options = RemoveVolumeOptionsBuilder::new().force(true).build();
         match call(REMOVE, client.remove_volume(name, Some(options))).await {
-            Err(failure) if !failure.is_status(404) => Err(failure.into_error(
-                Operation::Close,
-                format!("volume `{name}` could not be removed"),
-                ErrorKind::Conflict,
-            )),
+            Err(failure) if !failure.is_status(404) => {
+                let text = format!("volume `{name}` could not be removed");
+                Err(in_use(failure.into_error(
+                    Operation::Close,
+                    text,
+                    ErrorKind::Conflict,
+                )))
+            }
             _ => {
                 let_go(&volume_hold(name));
                 Ok(())
