@@ -118,6 +118,37 @@ async fn d03_what_was_printed_before_a_timeout_is_partial_output() {
     started.close().await;
 }
 
+/// A process whose output nobody takes is not waited for by its container's runtime, nor is the one that kills it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn d03_b02_a_flood_that_runs_out_of_time_is_killed() {
+    for config in [common::config(), engine_path()] {
+        let Some(test) = common::docker_with(config).await else {
+            return;
+        };
+        let started = start_with(test, SandboxSpec::new(common::BUSYBOX)).await;
+        let flood = || ExecOptions::new(["yes"]).with_timeout(Duration::from_secs(1));
+        let result = started.sandbox.exec_with(flood()).await.unwrap();
+        assert_eq!(result.error_type, Some(ExecErrorType::Timeout), "{result:?}");
+        assert_eq!(
+            (result.killed, result.survivors),
+            (Some(1), Some(0)),
+            "{result:?}"
+        );
+        // The same where a reader has taken the stream and does not read it.
+        let mut session = started.sandbox.spawn(flood()).await.unwrap();
+        let stdout = session.take_stdout();
+        let result = session.wait().await.unwrap();
+        assert_eq!(result.error_type, Some(ExecErrorType::Timeout), "{result:?}");
+        assert_eq!(
+            (result.killed, result.survivors),
+            (Some(1), Some(0)),
+            "{result:?}"
+        );
+        drop(stdout);
+        started.close().await;
+    }
+}
+
 #[tokio::test]
 async fn d03_a_dropped_call_kills_its_tree() {
     for wait in [

@@ -7,7 +7,7 @@ use bollard::models::ExecInspectResponse;
 use futures::StreamExt;
 use tokio::time::Instant;
 
-use crate::provider::feed;
+use crate::provider::{READERS, feed};
 use crate::spec::Stdin;
 
 use super::super::failure::{EngineFailure, QUICK, call};
@@ -256,17 +256,46 @@ async fn after_exit(running: &mut Running, outputs: &Outputs, inspected: &ExecIn
     }
 }
 
-/// Reads what a killed command had still printed.
-pub(super) async fn drain_after_kill(running: &mut Running, outputs: &Outputs) {
-    let deadline = Instant::now() + AFTER_KILL;
-    while let Ok(Some(Ok(chunk))) = tokio::time::timeout_at(deadline, running.output.next()).await {
-        let mut pending = outputs.push(chunk);
-        if pending.is_some()
-            && tokio::time::timeout_at(deadline, deliver(&mut pending, &outputs.hurry))
-                .await
-                .is_err()
-        {
-            return;
+/// Kills a command, and reads what it prints until then and had still printed. A process whose output nobody takes is not
+/// waited for by the container's runtime, nor is any other that ends after it: the kill would not end. A reader without room
+/// gets a moment, then the rest is dropped.
+pub(super) async fn drain_while_killed<T>(
+    running: &mut Running,
+    outputs: &Outputs,
+    killing: impl Future<Output = T>,
+) -> T {
+    tokio::pin!(killing);
+    let mut killed = None;
+    let mut until = Instant::now() + READERS;
+    let mut pending: Option<Pending> = None;
+    let mut is_open = true;
+    loop {
+        tokio::select! {
+            outcome = &mut killing, if killed.is_none() => {
+                killed = Some(outcome);
+                until = Instant::now() + AFTER_KILL;
+            }
+            chunk = running.output.next(), if is_open && pending.is_none() => match chunk {
+                Some(Ok(chunk)) => pending = outputs.push(chunk),
+                Some(Err(_)) | None => is_open = false,
+            },
+            () = deliver(&mut pending, &outputs.hurry), if pending.is_some() => {}
+            () = sleep_until(Some(until)), if killed.is_some() || !outputs.hurry.is_cancelled() => {
+                if killed.is_some() {
+                    is_open = false;
+                    pending = None;
+                } else if pending.is_some() {
+                    outputs.hurry.cancel();
+                } else {
+                    until = Instant::now() + READERS;
+                }
+            }
+        }
+        if !is_open && pending.is_none() {
+            return match killed {
+                Some(outcome) => outcome,
+                None => killing.await,
+            };
         }
     }
 }

@@ -234,8 +234,8 @@ impl DockerProvider {
                 }
             }
             End::TimedOut => {
-                let mut report = self.kill_after_timeout(&mut guard).await;
-                drive::drain_after_kill(&mut running, outputs).await;
+                let killing = self.kill_after_timeout(&mut guard);
+                let mut report = drive::drain_while_killed(&mut running, outputs, killing).await;
                 if let Some(report) = &mut report {
                     // The report comes out of the sandbox; that the command runs is the engine's word.
                     if report.survivors == 0 && kill::still_runs(self, guard.target()).await {
