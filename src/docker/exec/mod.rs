@@ -234,7 +234,7 @@ impl DockerProvider {
                 }
             }
             End::TimedOut => {
-                let killing = self.kill_after_timeout(&mut guard);
+                let killing = Box::pin(self.kill_after_timeout(&mut guard));
                 let mut report = drive::drain_while_killed(&mut running, outputs, killing).await;
                 if let Some(report) = &mut report {
                     // The report comes out of the sandbox; that the command runs is the engine's word.
