@@ -43,6 +43,30 @@ pub(in crate::docker) fn start_problem(text: &str) -> StartProblem {
         .map_or(StartProblem::Other, |&(_, problem)| problem)
 }
 
+/// What runtimes say where it is the container that can't have another process, whatever it is.
+const SANDBOX_TEXTS: [(&str, SandboxReason); 4] = [
+    ("cannot exec in a paused state", SandboxReason::Paused),
+    ("cannot exec in a ", SandboxReason::NotRunning),
+    ("cannot exec a container that has ", SandboxReason::NotRunning),
+    // Of its main process, which has ended: runtimes without this name it as a file that is not there.
+    (
+        "unable to create new parent process: namespace path",
+        SandboxReason::NotRunning,
+    ),
+];
+
+/// Whether the text of a failed start is about the sandbox and not about the command.
+pub(super) fn state_in(text: &str) -> Option<SandboxReason> {
+    // Where a program is named, it is the one to blame, whatever its name is.
+    if text.contains("exec: \"") {
+        return None;
+    }
+    SANDBOX_TEXTS
+        .iter()
+        .find(|(part, _)| text.contains(part))
+        .map(|&(_, reason)| reason)
+}
+
 /// What a refusal says of a container that runs again by now. Both states are refused by the same status.
 pub(super) fn was_refused(failure: &EngineFailure) -> Option<(SandboxReason, String)> {
     if !failure.is_status(409) {
@@ -83,6 +107,39 @@ mod tests {
                 reason,
                 "{failure:?}"
             );
+        }
+    }
+
+    #[test]
+    fn d06_what_a_runtime_says_of_the_sandbox_is_no_failed_start_of_the_command() {
+        let namespace = "OCI runtime exec failed: exec failed: unable to start container process: unable to create new \
+                         parent process: namespace path: lstat /proc/4711/ns/ipc: no such file or directory: unknown";
+        for (text, reason) in [
+            (
+                "cannot exec in a stopped state: unknown",
+                Some(SandboxReason::NotRunning),
+            ),
+            (
+                "cannot exec in a paused state: unknown",
+                Some(SandboxReason::Paused),
+            ),
+            (
+                "OCI runtime exec failed: exec failed: cannot exec a container that has stopped: unknown",
+                Some(SandboxReason::NotRunning),
+            ),
+            (
+                "OCI runtime exec failed: exec failed: unable to create new parent process: namespace path: lstat \
+                 /proc/4711/ns/ipc: no such file or directory: unknown",
+                Some(SandboxReason::NotRunning),
+            ),
+            (namespace, Some(SandboxReason::NotRunning)),
+            (
+                "OCI runtime exec failed: exec failed: exec: \"cannot exec in a \": executable file not found in $PATH: unknown",
+                None,
+            ),
+            ("something else", None),
+        ] {
+            assert_eq!(state_in(text), reason, "{text}");
         }
     }
 

@@ -305,6 +305,10 @@ impl DockerProvider {
     /// The result of a command that the engine could not start, with the reason it gives. In a sandbox that dies that is
     /// nothing the command is to blame for.
     async fn not_started(&self, container_id: &str, text: &str) -> ExecResult {
+        if let Some(reason) = classify::state_in(text) {
+            let (reason, message) = state::at_start(self, container_id, reason, text.trim_end()).await;
+            return ExecResult::sandbox_failure(reason, message, ExecPath::Engine);
+        }
         let problem = classify::start_problem(text);
         match state::end_before_start(self, container_id, problem).await {
             Some((reason, message)) => ExecResult::sandbox_failure(reason, message, ExecPath::Engine),

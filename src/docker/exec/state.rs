@@ -194,6 +194,26 @@ pub(in crate::docker) async fn end_before_start(
     found.filter(|(reason, _)| !matches!(*reason, SandboxReason::Paused | UNREACHABLE))
 }
 
+/// After a runtime has said what state the sandbox is in: what the engine says of it, or that where it runs again by now.
+pub(super) async fn at_start(
+    provider: &DockerProvider,
+    container_id: &str,
+    reason: SandboxReason,
+    text: &str,
+) -> (SandboxReason, String) {
+    let died = match provider.engine().await {
+        Ok(engine) => {
+            let since = engine.engine_now().minus(LOOK_BACK);
+            look_for_death(provider, container_id, since, &SETTLE).await
+        }
+        Err(_) => None,
+    };
+    died.unwrap_or_else(|| {
+        let message = format!("the sandbox could not run anything when the command was to start: {text}");
+        (reason, message)
+    })
+}
+
 async fn look_for_death(
     provider: &DockerProvider,
     container_id: &str,
