@@ -120,18 +120,28 @@ async fn what_no_container_can_be_is_told_before_anything_is_made() {
     };
     let version = engine().version().await.unwrap().api_version.unwrap();
     let is_new = version.split_once('.').unwrap().1.parse::<u32>().unwrap() >= 44;
-    for (more, kind, told) in [
+    let long = "a".repeat(110);
+    for (service, more, kind, told) in [
         (
+            long.as_str(),
+            "",
+            ErrorKind::InvalidArgument,
+            "is not a sandbox id",
+        ),
+        (
+            "bad",
             "volumes: ['data:/']",
             ErrorKind::InvalidArgument,
             "the mount target `/`",
         ),
         (
+            "bad",
             "healthcheck: {test: 'true', interval: 500us}",
             ErrorKind::InvalidArgument,
             "the health check's interval",
         ),
         (
+            "bad",
             "healthcheck: {test: 'true', start_interval: 1s, start_period: 2s}",
             ErrorKind::Unsupported,
             "start interval",
@@ -146,7 +156,7 @@ async fn what_no_container_can_be_is_told_before_anything_is_made() {
             "
 services:
   good: {{image: 'gym-sandbox/busybox:test', command: sleep 300, volumes: ['data:/data']}}
-  bad: {{image: 'gym-sandbox/busybox:test', command: sleep 300, {more}}}
+  {service}: {{image: 'gym-sandbox/busybox:test', command: sleep 300, {more}}}
 volumes: {{data: }}
 "
         );
@@ -157,7 +167,7 @@ volumes: {{data: }}
         let said = story(&error);
         assert_eq!(error.kind(), kind, "{more}: {said}");
         assert!(
-            said.contains("service `bad`") && said.contains(told),
+            said.contains(&format!("service `{service}`")) && said.contains(told),
             "{more}: {said}"
         );
         assert_eq!(left_of(&name).await, Vec::<String>::new());

@@ -253,6 +253,7 @@ impl AsyncSandboxCompose {
             if let Some(service) = &required_service {
                 wanted::check_service(service, &loaded.project, plan)?;
             }
+            wanted::check_any(&loaded.project, plan)?;
             if prepared.generic.is_none() {
                 sources::check(&loaded.project, plan)?;
                 binds::check(plan, &loaded.project.directory, &options.policy)?;

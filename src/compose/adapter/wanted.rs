@@ -1,6 +1,6 @@
 //! What the caller asks for by name and must be right before anything is made: the service to work in, the network to share.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::compose::model::Project;
 use crate::compose::plan::{Plan, ProjectNetworks};
@@ -33,6 +33,30 @@ pub(super) fn check_service(name: &str, project: &Project, plan: &Plan) -> Resul
         name,
         plan.services.iter().map(|step| step.name.as_str()),
     )))
+}
+
+/// Refuses a project of which nothing would be started, as docker compose does: a profile was forgotten, or a file.
+pub(super) fn check_any(project: &Project, plan: &Plan) -> Result<()> {
+    if !plan.services.is_empty() {
+        return Ok(());
+    }
+    let invalid = |message: String| Error::invalid(Operation::Compose, message);
+    let profiles: BTreeSet<&str> = project
+        .disabled_services
+        .values()
+        .flat_map(|service| service.profiles.iter().map(String::as_str))
+        .collect();
+    if profiles.is_empty() {
+        return Err(invalid(
+            "there is no service to start: the files define none".to_owned(),
+        ));
+    }
+    let profiles: Vec<&str> = profiles.into_iter().collect();
+    let message = format!(
+        "there is no service to start: all of the files' are in the profiles {}",
+        profiles.join(", ")
+    );
+    Err(invalid(message).with_hint("activate one of them (`--profile`)"))
 }
 
 /// Refuses images for services that the files do not define: what they were meant for would be pulled or built.
@@ -119,6 +143,18 @@ services:
         assert!(said("wbe").ends_with("there is no service `wbe`; there are db, none, web"));
         assert!(said("none").contains("scaled to 0"));
         assert!(said("debug").contains("in the profiles tools, more"));
+        let nothing = |text: &str| {
+            let options = LoadOptions::new()
+                .with_file(Source::text("compose.yaml", text))
+                .with_project_name("p");
+            let project = ComposeLoader::new(options).load().unwrap().project;
+            let plan = Plan::new(&project, &PlanOptions::default()).unwrap();
+            check_any(&project, &plan).unwrap_err().to_string()
+        };
+        check_any(&project, &plan).unwrap();
+        assert!(nothing("services: {}").ends_with("the files define none"));
+        let profiles = "services: {a: {image: i, profiles: [y, x]}, b: {image: i, profiles: [x]}}";
+        assert!(nothing(profiles).ends_with("in the profiles x, y"));
         let images = |name: &str| BTreeMap::from([(name.to_owned(), "i".to_owned())]);
         check_images(&images("web"), &project).unwrap();
         check_images(&images("debug"), &project).unwrap();

@@ -23,11 +23,8 @@ impl DockerProvider {
     }
 
     pub(super) async fn create_service_container(&self, spec: &ContainerSpec) -> Result<String> {
-        let name = spec
-            .name
-            .as_deref()
-            .ok_or_else(|| Error::invalid(Operation::Create, "a container needs a name"))?;
-        let id = SandboxId::new(name)?;
+        let id = id_of(spec)?;
+        let name = id.as_str();
         let image: ImageReference = spec.image.parse()?;
         let engine = self.engine().await?;
         let Creation { mut body, joins } = self.creation_of(spec, engine)?;
@@ -44,7 +41,7 @@ impl DockerProvider {
             .map(str::to_owned)
             .collect();
         let keeper = self.keeper().await?;
-        let mut guard = CreateGuard::new(self, id);
+        let mut guard = CreateGuard::new(self, id.clone());
         guard.mark_volumes(&mut body);
         // Before anything is made: whoever sees the container sees a living owner, too.
         if keep_of(&spec.labels) == Keep::No {
@@ -91,6 +88,12 @@ impl DockerProvider {
             )
         })
     }
+}
+
+/// The name of a container, which is its sandbox's id.
+pub(super) fn id_of(spec: &ContainerSpec) -> Result<SandboxId> {
+    let name = spec.name.as_deref();
+    SandboxId::new(name.ok_or_else(|| Error::invalid(Operation::Create, "a container needs a name"))?)
 }
 
 fn refusal(image: &ImageReference, name: &str, failure: EngineFailure) -> Error {

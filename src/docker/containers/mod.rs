@@ -35,6 +35,7 @@ impl ContainersProvider for DockerProvider {
     }
 
     async fn check_container(&self, spec: &ContainerSpec) -> Result<()> {
+        create::id_of(spec)?;
         self.creation_of(spec, self.engine().await?).map(drop)
     }
 
