@@ -6,7 +6,7 @@ use gym_sandbox::docker::ExecPathPolicy;
 use gym_sandbox::{ErrorKind, ExecErrorType, ExecOptions, SandboxProvider, SandboxSpec};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 
-use super::{PROCESSES, common, sleepers, start, start_with};
+use super::{PROCESSES, common, engine_path, sleepers, start, start_with};
 
 #[tokio::test]
 async fn d31_streams_are_taken_once_and_read_while_the_command_runs() {
@@ -201,6 +201,29 @@ async fn d03_d31_closing_the_provider_waits_for_the_end_of_dropped_commands() {
             let left = started.exec(sleepers()).await.stdout();
             assert_eq!(left.as_deref(), Some("0\n"), "round {round} of {path:?}");
         }
+        started.close().await;
+    }
+}
+
+/// The runtime tells the end of no process, and so none of what sends the signal, while the output of one that it has ended
+/// is not read.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn d31_a_signal_reaches_a_command_whose_output_nobody_reads() {
+    for config in [common::config(), engine_path()] {
+        let Some(test) = common::docker_with(config).await else {
+            return;
+        };
+        let started = start_with(test, SandboxSpec::new(common::BUSYBOX)).await;
+        let mut session = started.sandbox.spawn(ExecOptions::new(["yes"])).await.unwrap();
+        let stdout = session.take_stdout();
+        // It fills all that there is between it and its reader.
+        let written = "grep wchar /proc/$(pidof yes)/io";
+        let line =
+            format!("a=$({written}); sleep 0.3; [ \"$a\" ] && [ \"$a\" = \"$({written})\" ] && echo full");
+        assert_eq!(started.until(&line, "full\n").await, "full\n");
+        session.signal("TERM").await.unwrap();
+        drop(stdout);
+        assert_eq!(session.wait().await.unwrap().return_code, 143);
         started.close().await;
     }
 }

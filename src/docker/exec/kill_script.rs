@@ -133,6 +133,11 @@ async fn output_of(
                 }
                 last.extend_from_slice(&message);
                 last.drain(..last.len().saturating_sub(OUTPUT_BYTES));
+                // Its end may come much later: the runtime waits for the end of no process while the last output of
+                // another one is not read.
+                if last.ends_with(b"\n") && parse(&last, ask.markers.len()).is_some() {
+                    break;
+                }
             }
         }
     }
