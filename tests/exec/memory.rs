@@ -62,3 +62,20 @@ async fn d06_a_main_process_that_ends_by_itself_after_a_child_ran_out_of_memory_
     );
     started.close().await;
 }
+
+/// One kill of the kernel may be seen at the end of another command.
+#[tokio::test]
+async fn b08_commands_that_run_out_of_memory_at_once_have_all_the_hint() {
+    let Some(started) = start(small()).await else {
+        return;
+    };
+    let eaters = (0..6).map(|_| started.exec(EAT));
+    for result in futures::future::join_all(eaters).await {
+        assert_eq!((result.return_code, result.error_type), (137, None), "{result:?}");
+        assert!(
+            result.hint.as_deref().is_some_and(|hint| hint.contains("OOM")),
+            "{result:?}"
+        );
+    }
+    started.close().await;
+}

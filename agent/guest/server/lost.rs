@@ -72,8 +72,46 @@ impl Server {
     }
 }
 
+/// The OOM kills in the sandbox, as far as they have been looked at.
+#[derive(Debug)]
+pub(super) struct OomKills {
+    count: u64,
+    /// How many were new when some were seen last, and when that was. One look finds those of several commands that end at
+    /// once.
+    last: u64,
+    seen_at: Option<u64>,
+}
+
+impl OomKills {
+    pub(super) fn until_now() -> Self {
+        Self {
+            count: oom_kills(),
+            last: 0,
+            seen_at: None,
+        }
+    }
+
+    /// How many there were since a command began.
+    pub(super) fn since(&mut self, began: u64) -> u32 {
+        self.note(oom_kills(), sys::now_ms(), began)
+    }
+
+    fn note(&mut self, count: u64, now: u64, began: u64) -> u32 {
+        if count > self.count {
+            self.last = count - self.count;
+            self.seen_at = Some(now);
+        }
+        self.count = count;
+        match self.seen_at {
+            // In the same millisecond it was one that began then because the other had ended.
+            Some(seen_at) if seen_at > began => u32::try_from(self.last).unwrap_or(u32::MAX),
+            _ => 0,
+        }
+    }
+}
+
 /// How often the kernel has killed in this sandbox for want of memory; 0 where it does not say.
-pub(super) fn oom_kills() -> u64 {
+fn oom_kills() -> u64 {
     let files = [
         "/sys/fs/cgroup/memory.events",
         "/sys/fs/cgroup/memory/memory.oom_control",
@@ -84,4 +122,24 @@ pub(super) fn oom_kills() -> u64 {
             .find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok())
     };
     files.iter().find_map(count).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_look_finds_the_kills_of_all_that_ran_then_and_of_none_that_began_later() {
+        let mut kills = OomKills {
+            count: 3,
+            last: 0,
+            seen_at: None,
+        };
+        assert_eq!(kills.note(3, 100, 50), 0);
+        assert_eq!(kills.note(5, 200, 50), 2);
+        // Another one that ended in the same moment.
+        assert_eq!(kills.note(5, 201, 60), 2);
+        assert_eq!(kills.note(5, 300, 250), 0);
+        assert_eq!(kills.note(6, 400, 250), 1);
+    }
 }

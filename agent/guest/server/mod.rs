@@ -23,7 +23,7 @@ use self::command::{Command, Phase};
 use self::doors::Doors;
 pub(crate) use self::doors::{DONE, LEAVES, WAITS};
 use self::files::FileTask;
-use self::lost::LostTree;
+use self::lost::{LostTree, OomKills};
 use self::timers::Timers;
 use crate::context::Context;
 use crate::link::Order;
@@ -48,7 +48,7 @@ pub(crate) struct Server {
     files: BTreeMap<u64, FileTask>,
     lost: Vec<LostTree>,
     next_number: u64,
-    oom_kills: u64,
+    oom_kills: OomKills,
     /// The program that this agent runs as the main process.
     entrypoint: Option<i32>,
     buffer: Vec<u8>,
@@ -93,7 +93,7 @@ impl Server {
             files: BTreeMap::new(),
             lost: Vec::new(),
             next_number: 1,
-            oom_kills: lost::oom_kills(),
+            oom_kills: OomKills::until_now(),
             entrypoint: None,
             buffer: client::read_buffer(),
         };

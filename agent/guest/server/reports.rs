@@ -2,7 +2,7 @@
 
 use super::Server;
 use super::command::Phase;
-use super::lost::{self, LostTree};
+use super::lost::LostTree;
 use crate::link::Report;
 use crate::protocol::{AgentMessage, Exit};
 
@@ -80,14 +80,13 @@ impl Server {
 
     fn note_exit(&mut self, number: u64, code: Option<u8>, signal: Option<u8>, times: [u64; 2]) {
         let was_killed = code == Some(137) || signal == Some(9);
-        let mut oom_kills = 0;
-        if was_killed {
-            let now = lost::oom_kills();
-            oom_kills = u32::try_from(now.saturating_sub(self.oom_kills)).unwrap_or(u32::MAX);
-            self.oom_kills = now;
-        }
         let Some(command) = self.commands.get_mut(&number) else {
             return;
+        };
+        let oom_kills = if was_killed {
+            self.oom_kills.since(command.began)
+        } else {
+            0
         };
         command.phase = Phase::Exited;
         command.deadline = None;
