@@ -4,14 +4,18 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use bollard::models::{ContainerCreateBody, NetworkCreateRequest};
-use bollard::query_parameters::{CreateContainerOptionsBuilder, RemoveContainerOptionsBuilder};
+use bollard::models::{ContainerCreateBody, NetworkCreateRequest, VolumeCreateRequest};
+use bollard::query_parameters::{
+    CreateContainerOptionsBuilder, RemoveContainerOptionsBuilder, RemoveVolumeOptions,
+};
 use gym_sandbox::ErrorKind;
-use gym_sandbox::compose::{ComposeEvent, PlanOptions, ProgressCallback, ProjectNetworks, ServiceProgress};
+use gym_sandbox::compose::{
+    ComposeEvent, DownOptions, PlanOptions, ProgressCallback, ProjectNetworks, ServiceProgress, compose_down,
+};
 
 use crate::common::{BUSYBOX, config, docker, docker_with};
 use crate::proxy::Proxy;
-use crate::support::{assert_gone, engine, left_of, printed, project, story, unique};
+use crate::support::{assert_gone, engine, left_of, printed, project, provider, story, unique};
 
 /// Tells "bounded" from "for ever" on a loaded machine.
 const BOUNDED: Duration = Duration::from_secs(120);
@@ -152,6 +156,55 @@ async fn b33_a_project_of_the_name_that_docker_compose_has_made_is_told_from_one
         "{said}"
     );
     assert_gone(&name).await;
+}
+
+#[tokio::test]
+async fn a_volume_that_is_removed_under_a_start_and_made_again_by_the_engine_goes_with_the_project() {
+    let Some(test) = docker().await else { return };
+    let yaml = "
+services:
+  first: {image: 'gym-sandbox/busybox:test', command: sleep 300}
+  second: {image: 'gym-sandbox/busybox:test', command: sleep 300, depends_on: [first], volumes: ['data:/data']}
+volumes: {data: }
+";
+    for by_name in [false, true] {
+        let name = unique();
+        let volume = format!("{name}_data");
+        let body = VolumeCreateRequest {
+            name: Some(volume.clone()),
+            ..VolumeCreateRequest::default()
+        };
+        engine().create_volume(body).await.unwrap();
+        let gone = volume.clone();
+        // It was there when it was looked for, and is not when the container that mounts it is made.
+        let callback = ProgressCallback::new(move |event| {
+            if let ComposeEvent::Service {
+                service,
+                progress: ServiceProgress::Created,
+            } = event
+                && service == "first"
+            {
+                let gone = gone.clone();
+                let remove = None::<RemoveVolumeOptions>;
+                beside(async move { engine().remove_volume(&gone, remove).await.unwrap() });
+            }
+        });
+        let project = project(&test, yaml)
+            .with_project_name(name.as_str())
+            .with_progress(callback);
+        project.start().await.unwrap();
+        if by_name {
+            compose_down(&*provider(&test), &name, &DownOptions::default())
+                .await
+                .unwrap();
+        }
+        project.stop().await.unwrap();
+        assert!(
+            engine().inspect_volume(&volume).await.is_err(),
+            "by name: {by_name}"
+        );
+        assert_eq!(left_of(&name).await, Vec::<String>::new());
+    }
 }
 
 #[tokio::test]

@@ -4,15 +4,21 @@ use futures::future::join_all;
 
 use crate::compose::plan::PROJECT;
 use crate::error::{Operation, Result};
-use crate::spec::container::VolumeSpec;
+use crate::spec::container::{SharedObject, VolumeSpec};
 
 use super::board::Stage;
+use super::by_name::OWN;
 use super::crew::Crew;
 use super::shared::START;
 use super::start::Start;
 
 /// No project's name has a dot, and no volume of a file is called so.
 const CLAIM: &str = "gym-sandbox-start.";
+
+/// Whether a volume stands for the name of a project: it goes last, so that who comes next finds nothing else of it.
+pub(super) fn is_claim(volume: &str) -> bool {
+    volume.starts_with(CLAIM)
+}
 
 impl Crew {
     /// Takes the name for this start, and refuses it to every other one until its containers do so.
@@ -34,6 +40,27 @@ impl Crew {
         self.made.add_volume(&name);
         // Another start may have come and gone on since it was looked.
         self.check_is_free().await
+    }
+
+    /// Takes over volumes that were somebody's when they were looked at, were removed, and were made again by the engine for a
+    /// container of this project.
+    async fn adopt_volumes(&self) {
+        for before in self.made.found_volumes() {
+            let looked = match self.containers(Operation::ComposeUp) {
+                Ok(containers) => containers.find_volume(&before.id).await,
+                Err(error) => Err(error),
+            };
+            let is_ours = |volume: &SharedObject| {
+                volume.labels != before.labels
+                    && volume.labels.contains_key(OWN)
+                    && volume.labels.get(PROJECT) == Some(&self.plan.project)
+            };
+            match looked {
+                Ok(volume) if volume.as_ref().is_some_and(is_ours) => self.made.add_volume(&before.id),
+                Ok(_) => {}
+                Err(error) => tracing::debug!(%error, "a volume that was there could not be looked at"),
+            }
+        }
     }
 
     /// Gives the name free. Where that fails the volume is removed with the project.
@@ -59,6 +86,7 @@ impl Start<'_> {
     pub(super) async fn release_when_made(&self) {
         let services = 0..self.crew.plan.services.len();
         join_all(services.map(|service| self.stage_at_least(service, Stage::Created))).await;
+        self.crew.adopt_volumes().await;
         self.crew.release_claim().await;
     }
 }

@@ -2,6 +2,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::spec::container::SharedObject;
+
 /// A container that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MadeContainer {
@@ -22,6 +24,8 @@ pub(crate) struct Objects {
     pub(crate) networks: Vec<String>,
     /// Names.
     pub(crate) volumes: Vec<String>,
+    /// Volumes that were there already and are somebody's, as they were.
+    found: Vec<SharedObject>,
     /// Ids of containers whose hooks before the stop have begun: no other stop runs them again.
     hooked: Vec<String>,
 }
@@ -55,6 +59,16 @@ impl Made {
 
     pub(crate) fn add_volume(&self, name: &str) {
         self.objects().volumes.push(name.to_owned());
+    }
+
+    /// Notes a volume that was there already.
+    pub(crate) fn find_volume(&self, volume: SharedObject) {
+        self.objects().found.push(volume);
+    }
+
+    /// The volumes that were there already.
+    pub(crate) fn found_volumes(&self) -> Vec<SharedObject> {
+        self.objects().found.clone()
     }
 
     /// Notes that the hooks before the stop of a container begin. Says whether it is for the first time.

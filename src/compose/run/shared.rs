@@ -189,7 +189,8 @@ impl Crew {
         let containers = self.containers(Operation::ComposeUp)?;
         let name = &volume.spec.name;
         // One that is there already holds somebody's data: it is used, and stays.
-        if containers.find_volume(name).await?.is_some() {
+        if let Some(found) = containers.find_volume(name).await? {
+            self.made.find_volume(found);
             return containers.create_volume(&volume.spec).await.map(drop);
         }
         self.made.add_volume(name);

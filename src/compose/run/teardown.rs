@@ -11,6 +11,7 @@ use crate::error::{Error, ErrorKind, Operation, Result};
 use crate::provider::{ContainersProvider, SandboxProvider};
 use crate::spec::SandboxStatus;
 
+use super::claim::is_claim;
 use super::crew::{Crew, containers};
 use super::hook::{Hooks, not_had, time_before_stop};
 use super::made::{MadeContainer, Objects};
@@ -117,17 +118,23 @@ impl Crew {
             Ok::<_, Error>(())
         });
         let keeps = options.volumes == VolumeFate::Keep;
-        let volumes = objects.volumes.iter().filter(|_| !keeps).map(|name| async move {
-            until_free(|| provider.remove_volume(name)).await?;
-            self.made.forget_volume(name);
+        let (claims, volumes): (Vec<_>, Vec<_>) =
+            objects.volumes.into_iter().partition(|name| is_claim(name));
+        let remove_volume = |name: String| async move {
+            until_free(|| provider.remove_volume(&name)).await?;
+            self.made.forget_volume(&name);
             Ok::<_, Error>(())
-        });
+        };
+        let volumes = volumes.into_iter().filter(|_| !keeps).map(remove_volume);
         // With containers left their networks and volumes cannot go: one word about it is enough.
         if failures.left.is_empty() {
             let (networks, volumes) = futures::future::join(join_all(networks), join_all(volumes)).await;
             failures
                 .left
                 .extend(networks.into_iter().chain(volumes).filter_map(Result::err));
+        }
+        for claim in claims {
+            failures.left.extend(remove_volume(claim).await.err());
         }
         failures.into_result()
     }
@@ -269,11 +276,14 @@ pub(crate) async fn remove_in_background(provider: Arc<dyn SandboxProvider>, obj
         .networks
         .iter()
         .map(|id| again(|| provider.remove_network(id)));
-    let volumes = objects
-        .volumes
-        .iter()
+    let (claims, volumes): (Vec<_>, Vec<_>) = objects.volumes.iter().partition(|name| is_claim(name));
+    let volumes = volumes
+        .into_iter()
         .map(|name| again(|| provider.remove_volume(name)));
     futures::future::join(join_all(networks), join_all(volumes)).await;
+    for claim in claims {
+        again(|| provider.remove_volume(claim)).await;
+    }
 }
 
 /// Tries for about a minute, whatever goes wrong.

@@ -1,5 +1,6 @@
 //! What becomes of a create that ends in any other way than with a container that is handed out.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use bollard::errors::Error as BollardError;
@@ -70,9 +71,12 @@ impl CreateGuard {
         }
     }
 
-    /// Marks the named volumes that the engine would make for the container, where they are gone by then. A mount in the
-    /// short form has no place for that, so that these are put in the long one; a relabelled one has no long form.
+    /// Marks the named volumes that the engine would make for the container, where they are gone by then: as made by this
+    /// create, and as the project's, so that they go with it. A mount in the short form has no place for that, so that these
+    /// are put in the long one; a relabelled one has no long form.
     pub(in crate::docker) fn mark_volumes(&self, body: &mut ContainerCreateBody) {
+        let mut marks = of_a_volume(body.labels.iter().flatten());
+        marks.insert(token_label(), self.token.clone());
         let Some(host) = &mut body.host_config else { return };
         let (volumes, binds): (Vec<String>, Vec<String>) = host
             .binds
@@ -87,7 +91,7 @@ impl CreateGuard {
             if mount.typ == Some(MountType::VOLUME) && mount.source.is_some() {
                 let options = mount.volume_options.get_or_insert_default();
                 let labels = options.labels.get_or_insert_default();
-                labels.insert(token_label(), self.token.clone());
+                labels.extend(marks.clone());
             }
         }
         if mounts.is_empty() {
@@ -273,6 +277,24 @@ impl DockerProvider {
         }
     }
 }
+
+/// Of a container's labels those that say whose it is, for a volume of its.
+fn of_a_volume<'a>(labels: impl Iterator<Item = (&'a String, &'a String)>) -> HashMap<String, String> {
+    let says_whose = |key: &str| {
+        key == LABEL
+            || key == "com.docker.compose.project"
+            || key.strip_prefix(LABEL).is_some_and(|key| WHOSE.contains(&key))
+    };
+    let of_it = labels.filter(|(key, _)| says_whose(key));
+    let mut marks: HashMap<String, String> = of_it.map(|(key, value)| (key.clone(), value.clone())).collect();
+    marks.insert(format!("{LABEL}.kind"), "volume".to_owned());
+    marks
+}
+
+/// The ends of the labels that say whose something is.
+const WHOSE: [&str; 7] = [
+    ".owner", ".run", ".created", ".lease", ".renewal", ".project", ".kept",
+];
 
 /// The label with the token of the create that made a container.
 pub(in crate::docker) fn token_label() -> String {
