@@ -22,6 +22,10 @@ const RUN: Duration = Duration::from_secs(30);
 /// How much longer for each command more.
 const RUN_MORE: Duration = Duration::from_millis(100);
 
+/// How long its end is waited for once it has told what it did. It may come much later: the runtime waits for the end of no
+/// process while the last output of another one is not read.
+const END: Duration = Duration::from_secs(2);
+
 /// The script prints a line for each command, and a shell perhaps a banner before them.
 const OUTPUT_BYTES: usize = 16 * 1024;
 const NOT_THE_SCRIPT_BYTES: usize = 1024 * 1024;
@@ -133,9 +137,9 @@ async fn output_of(
                 }
                 last.extend_from_slice(&message);
                 last.drain(..last.len().saturating_sub(OUTPUT_BYTES));
-                // Its end may come much later: the runtime waits for the end of no process while the last output of
-                // another one is not read.
                 if last.ends_with(b"\n") && parse(&last, ask.markers.len()).is_some() {
+                    let ended = async { while let Some(Ok(_)) = output.next().await {} };
+                    let _later = tokio::time::timeout(END, ended).await.is_err();
                     break;
                 }
             }
