@@ -356,9 +356,6 @@ mod few_descriptors {
                 match created {
                     Err(error) => {
                         assert_eq!(error.kind(), kind, "{error:?}");
-                        // The engine was not asked, so that there is nothing to look for.
-                        let looking = test.provider.cleanup().unwrap().pending();
-                        assert_eq!(looking, 0, "clean-up after a create that was never sent");
                         break;
                     }
                     Ok(other) => test.provider.close(&other).await.unwrap(),

@@ -266,6 +266,24 @@ mod tests {
         );
     }
 
+    #[tokio::test]
+    async fn c18_a_call_whose_connection_could_not_be_opened_has_begun_nothing() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let address = format!("tcp://{}", listener.local_addr().expect("it is bound"));
+        drop(listener);
+        let client = bollard::Docker::connect_with_http(&address, 10, bollard::API_DEFAULT_VERSION);
+        let client = client.expect("the address is one");
+        let failure = call(QUICK, client.ping()).await.expect_err("nobody listens");
+        assert!(matches!(failure, EngineFailure::Unreached { .. }), "{failure:?}");
+        assert!(failure.began_nothing());
+        let error = failure.into_error(Operation::Create, "x", ErrorKind::CreateFailed);
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        let broken = EngineFailure::Transport {
+            text: "connection closed before message completed".to_owned(),
+        };
+        assert!(!broken.began_nothing());
+    }
+
     #[test]
     fn a_plain_refusal_gets_the_kind_of_the_operation() {
         let failure = EngineFailure::Refused {
