@@ -197,7 +197,7 @@ impl PtySession for AgentPty {
     async fn close(&self) -> Result<()> {
         let was_over = self.core.over().is_some();
         if let Some(closing) = self.closing() {
-            closing.run().await;
+            Box::pin(closing.run()).await;
         } else if !was_over {
             let line = self.line.borrow().clone();
             self.settle(&line.link).await;
