@@ -226,7 +226,7 @@ async fn z13_a_broken_connection_is_made_again() {
     let Some(subject) = Subject::start(ExecPathPolicy::Agent).await else {
         return;
     };
-    let Some(afar) = subject.from_afar().await else {
+    let Some(afar) = subject.seen_from_afar().await else {
         return subject.close().await;
     };
     let session = afar

@@ -91,7 +91,7 @@ impl Subject {
 
     /// The same sandbox in the hands of another provider, whose connections can be cut: all it knows of it comes by the
     /// engine's, as those to the agent. A provider that makes a sandbox has a socket to it which nothing cuts.
-    pub(crate) async fn from_afar(&self) -> Option<Afar> {
+    pub(crate) async fn seen_from_afar(&self) -> Option<Afar> {
         let proxy = proxy::Proxy::start().await?;
         let mut config = common::config();
         config.exec.exec_path = self.path;

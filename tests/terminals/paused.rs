@@ -74,7 +74,7 @@ async fn z5_z13_a_session_that_is_ended_after_its_connection_broke_in_a_paused_s
     let Some(subject) = Subject::start(ExecPathPolicy::Agent).await else {
         return;
     };
-    let Some(afar) = subject.from_afar().await else {
+    let Some(afar) = subject.seen_from_afar().await else {
         return subject.close().await;
     };
     for order in ["closed while the engine is away", "closed afterwards"] {
@@ -111,7 +111,7 @@ async fn z13_a_connection_that_broke_in_a_paused_sandbox_is_made_again_after_the
     let Some(subject) = Subject::start(ExecPathPolicy::Agent).await else {
         return;
     };
-    let Some(afar) = subject.from_afar().await else {
+    let Some(afar) = subject.seen_from_afar().await else {
         return subject.close().await;
     };
     let session = afar
