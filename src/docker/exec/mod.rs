@@ -235,7 +235,8 @@ impl DockerProvider {
             }
             End::TimedOut => {
                 let killing = Box::pin(self.kill_after_timeout(&mut guard));
-                let mut report = drive::drain_while_killed(&mut running, outputs, killing).await;
+                let draining = drive::drain_while_killed(&mut running, outputs, killing);
+                let mut report = Box::pin(draining).await;
                 if let Some(report) = &mut report {
                     // The report comes out of the sandbox; that the command runs is the engine's word.
                     if report.survivors == 0 && kill::still_runs(self, guard.target()).await {
