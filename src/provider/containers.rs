@@ -48,6 +48,9 @@ pub trait ContainersProvider: SandboxProvider {
     /// # Errors
     /// [`ErrorKind::InvalidArgument`](crate::ErrorKind::InvalidArgument) for what no container can be,
     /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for what the engine is too old for.
+    ///
+    /// # Cancel safety
+    /// Nothing is made.
     async fn check_container(&self, spec: &ContainerSpec) -> Result<()>;
 
     /// Starts a container. One that runs already stays as it is.

@@ -181,6 +181,19 @@ async fn y8_what_is_no_complete_command_fails_at_once(subject: &Subject) {
             assert_eq!(result.error_type, None, "{line}: {result:?}");
             assert_eq!(result.return_code != 0, fails, "{line}: {result:?}");
         }
+        // Longer than the line of a terminal, as a script and as one line.
+        let script = format!("x=0\n{}echo \"sum $x\"", "x=$((x + 1))\n".repeat(500));
+        let word = format!("printf %s {} | wc -c", "a".repeat(6000));
+        for (line, end) in [(script, "sum 500\n"), (word, "6000\n")] {
+            let options = PtyExecOptions::new(line).with_session(&shell);
+            let result = within(sandbox.sandbox.pty().exec(options)).await.unwrap();
+            let text = result.stdout().unwrap().replace('\r', "");
+            assert!(
+                text.ends_with(end),
+                "{:?}",
+                text.get(text.len().saturating_sub(200)..)
+            );
+        }
         let options = PtyExecOptions::new("word=kept; cd /tmp; (exit 7)").with_session(&shell);
         assert_eq!(
             within(sandbox.sandbox.pty().exec(options))

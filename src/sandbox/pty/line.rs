@@ -66,11 +66,21 @@ impl Line {
 /// 5.2 takes the next one for a program.
 const EVAL: &str = "$(command eval 'echo command' 2>/dev/null || echo builtin) eval";
 
+/// The line editor of busybox takes 1023 bytes of a line, and a terminal without an editor, as under dash, 4095. The others
+/// are dropped.
+const MOST_TYPED: usize = 600;
+
 /// A text spelled out for `printf`, so that it can be typed: a tab would complete, other control characters are keys of the
-/// line editor, `!` brings an old command back.
+/// line editor, `!` brings an old command back. A long one is the format of several, each on a line of its own.
 fn spelled(text: &str) -> String {
+    const NEXT: &str = "'\nprintf '";
     let mut spelled = String::with_capacity(text.len() * 2);
+    let mut line = 0;
     for byte in text.bytes() {
+        if spelled.len() - line >= MOST_TYPED {
+            spelled.push_str(NEXT);
+            line = spelled.len();
+        }
         if byte.is_ascii_alphanumeric() || b" /._=".contains(&byte) {
             spelled.push(char::from(byte));
         } else {
@@ -187,6 +197,15 @@ mod tests {
             ("printf '%s' \u{e9}\t", "printf \\047\\045s\\047 \\303\\251\\011"),
         ] {
             assert_eq!(spelled(text), typed);
+        }
+    }
+
+    #[test]
+    fn no_line_that_is_typed_is_longer_than_a_terminal_takes() {
+        for text in ["x".repeat(20_000), "'\n".repeat(9_000)] {
+            let typed = Line::new().keys(&Command::Shell(text), Errors::WithOutput);
+            assert!(typed.lines().count() > 5);
+            assert!(typed.lines().all(|line| line.len() < 1023));
         }
         assert_eq!(quoted("it's"), r"'it'\''s'");
     }
