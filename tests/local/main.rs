@@ -7,7 +7,6 @@ mod terminals;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use gym_sandbox::local::{LocalConfig, LocalProvider, LocalRaw};
@@ -191,94 +190,6 @@ async fn a_wrong_spec_is_refused_before_a_folder_is_made() {
         provider.create(&spec).await.unwrap_err().kind(),
         ErrorKind::CreateFailed
     );
-}
-
-/// What is logged while the closure runs, on this thread.
-#[cfg(feature = "cli")]
-async fn logged(work: impl Future<Output = ()>) -> String {
-    #[derive(Clone, Default)]
-    struct Log(Arc<Mutex<Vec<u8>>>);
-    impl std::io::Write for Log {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_writer(move || writer.clone())
-        .with_ansi(false)
-        .finish();
-    let guard = tracing::subscriber::set_default(subscriber);
-    // A line that another test's thread reached first, while nobody listened, may be remembered as wanted by nobody.
-    tracing::callsite::rebuild_interest_cache();
-    work.await;
-    drop(guard);
-    let bytes = log.0.lock().unwrap().clone();
-    String::from_utf8(bytes).unwrap()
-}
-
-#[cfg(feature = "cli")]
-#[tokio::test]
-async fn o02_what_has_no_effect_is_warned_of_at_every_create() {
-    let root = tempfile::tempdir().unwrap();
-    let provider = below(&root);
-    let spec = SandboxSpec::new("image")
-        .with_ttl(Duration::from_secs(1))
-        .with_ready_timeout(Duration::from_secs(1))
-        .with_ports([80])
-        .unwrap();
-    // The lines are known before anybody listens: see `logged`.
-    provider.create(&spec).await.unwrap();
-    for _ in 0..2 {
-        let log = logged(async {
-            provider.create(&spec).await.unwrap();
-        })
-        .await;
-        let lines: Vec<&str> = log.lines().filter(|line| line.contains("ignores")).collect();
-        assert_eq!(lines.len(), 1, "{log}");
-        for word in [
-            "WARN",
-            "image",
-            "ttl_s",
-            "ready_timeout_s",
-            "ports",
-            "resource limits",
-        ] {
-            assert!(lines[0].contains(word), "{word} is not in {log}");
-        }
-    }
-    let silent = logged(async {
-        let handle = provider
-            .create(&SandboxSpec::default().with_env("A", "b"))
-            .await
-            .unwrap();
-        assert_eq!(stdout(&provider, &handle, "echo $A").await, "b\n");
-    });
-    assert!(!silent.await.contains("WARN"));
-}
-
-#[cfg(feature = "cli")]
-#[tokio::test]
-async fn d30_it_says_once_for_each_provider_that_it_does_not_isolate() {
-    let root = tempfile::tempdir().unwrap();
-    // The line is known before anybody listens: see `logged`.
-    below(&root).create(&SandboxSpec::default()).await.unwrap();
-    for _ in 0..2 {
-        let provider = below(&root);
-        let log = logged(async {
-            for _ in 0..3 {
-                provider.create(&SandboxSpec::default()).await.unwrap();
-            }
-        })
-        .await;
-        assert_eq!(log.matches("does not isolate").count(), 1, "{log}");
-        assert!(log.contains("WARN"), "{log}");
-    }
 }
 
 #[tokio::test]
