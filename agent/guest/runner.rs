@@ -94,9 +94,9 @@ fn is_device(found: &fs::Metadata) -> bool {
     found.file_type().is_char_device()
 }
 
-/// Makes the command's descriptors 0, 1 and 2 and the link 3, and closes all others: those of other clients and commands
-/// must not stay open for as long as this command lives.
-fn keep_only(link: OwnedFd, stdio: [OwnedFd; 3]) -> std::io::Result<OwnedFd> {
+/// Makes these the descriptors 0, 1 and 2 and the link 3, and closes all others: those of clients and commands must not
+/// stay open for as long as this child lives.
+pub(crate) fn keep_only(link: OwnedFd, stdio: [OwnedFd; 3]) -> std::io::Result<OwnedFd> {
     // The agent has 0, 1 and 2 open at all times, so that none of these four has such a number.
     for (to, from) in (0..).zip(&stdio) {
         sys::duplicate_to(from.as_raw_fd(), to)?;

@@ -76,8 +76,16 @@ const F_GETPIPE_SZ: c_int = 1032;
 const CLONE_VM: c_int = 0x100;
 const CLONE_VFORK: c_int = 0x4000;
 const PR_SET_CHILD_SUBREAPER: c_int = 36;
+const RLIMIT_STACK: c_int = 3;
 const RLIMIT_NOFILE: c_int = 7;
 const CLOCK_BOOTTIME: c_int = 7;
+const RENAME_EXCHANGE: c_uint = 2;
+const AT_FDCWD: c_int = -100;
+#[cfg(target_arch = "x86_64")]
+const SYS_RENAMEAT2: c_long = 316;
+/// The number of all architectures whose table is the kernel's common one.
+#[cfg(not(target_arch = "x86_64"))]
+const SYS_RENAMEAT2: c_long = 276;
 const SYS_PIDFD_SEND_SIGNAL: c_long = 424;
 const SYS_PIDFD_OPEN: c_long = 434;
 const SYS_CLOSE_RANGE: c_long = 436;
@@ -457,6 +465,22 @@ pub(crate) fn become_subreaper() -> io::Result<()> {
     .map(drop)
 }
 
+/// Gives each of two files the name of the other, in one step.
+pub(crate) fn exchange(one: &CStr, other: &CStr) -> io::Result<()> {
+    // SAFETY: both are C strings that live through the call.
+    let result = unsafe {
+        syscall(
+            SYS_RENAMEAT2,
+            AT_FDCWD,
+            one.as_ptr(),
+            AT_FDCWD,
+            other.as_ptr(),
+            RENAME_EXCHANGE,
+        )
+    };
+    checked(c_int::try_from(result).unwrap_or(-1)).map(drop)
+}
+
 /// Closes all descriptors from `first` on. Only for a process that owns none of them by a Rust value it still uses.
 pub(crate) fn close_from(first: RawFd) -> io::Result<()> {
     // SAFETY: callers are children that keep no such value, see above.
@@ -579,9 +603,18 @@ pub(crate) fn exists(path: &CStr) -> bool {
 
 /// How many descriptors a process may have.
 pub(crate) fn descriptor_limit() -> Limit {
+    limit_of(RLIMIT_NOFILE)
+}
+
+/// How many bytes the stack may have.
+pub(crate) fn stack_limit() -> u64 {
+    limit_of(RLIMIT_STACK).soft
+}
+
+fn limit_of(which: c_int) -> Limit {
     let mut limit = Limit::default();
     // SAFETY: the value lives through the call.
-    unsafe { getrlimit(RLIMIT_NOFILE, &raw mut limit) };
+    unsafe { getrlimit(which, &raw mut limit) };
     limit
 }
 

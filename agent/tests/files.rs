@@ -3,13 +3,14 @@
 mod common;
 
 use std::fs;
+use std::net::Shutdown;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use common::{Agent, Client, is_root, unique_name};
+use common::{Agent, Client, connect, is_root, unique_name, wait_until};
 use gym_sandbox_agent::protocol::{
-    AgentMessage, ClientMessage, FileFailure, FileInfo, FileKind, ListRequest, ReadRequest, Stream,
-    WriteRequest,
+    AgentMessage, ClientMessage, FileFailure, FileInfo, FileKind, ListRequest, ReadRequest, RenameRequest,
+    Stream, WriteRequest,
 };
 
 struct Folder(PathBuf);
@@ -238,6 +239,70 @@ fn files_without_a_size_are_read_and_others_refused() {
     assert_eq!(errno(read(&mut client, Path::new("/dev/zero"), 10).1), 95);
     assert_eq!(errno(read(&mut client, Path::new("/tmp"), 10).1), 21);
     assert_eq!(errno(read(&mut client, Path::new("/no/such"), 10).1), 2);
+}
+
+/// Asks for a name, and gives it when the file is there.
+fn expect_name(client: &mut Client, from: &Path, to: &Path) -> u32 {
+    let channel = client.channel();
+    let request = RenameRequest {
+        from: bytes(from),
+        to: bytes(to),
+    };
+    client.send(channel, &ClientMessage::Rename(request));
+    channel
+}
+
+#[test]
+fn a_file_gets_another_name_and_replaces_what_is_no_directory() {
+    let (_agent, mut client) = agent();
+    let folder = Folder::new();
+    fs::create_dir(folder.at("directory")).expect("made");
+    symlink("directory", folder.at("link")).expect("made");
+    fs::write(folder.at("old"), "old").expect("written");
+    let part = folder.at("part");
+    let mut rename = |from: &Path, to: &Path, content: &str| {
+        let channel = expect_name(&mut client, from, to);
+        fs::write(&part, content).expect("written");
+        client.send(channel, &ClientMessage::InputEnd);
+        collect(&mut client, channel).2
+    };
+    for name in ["new", "old", "link"] {
+        assert_eq!(rename(&part, &folder.at(name), name), Ok(0), "{name}");
+        assert!(!part.exists(), "{name}");
+        assert_eq!(fs::read_to_string(folder.at(name)).expect("read"), name);
+        assert!(!folder.at(name).is_symlink(), "{name}");
+    }
+    assert_eq!(errno(rename(&part, &folder.at("directory"), "part")), 21);
+    assert_eq!(errno(rename(&folder.at("none"), &folder.at("new"), "part")), 2);
+    // The file of a name that could not be given is its client's.
+    assert_eq!(fs::read_to_string(&part).expect("read"), "part");
+    assert_eq!(fs::read_to_string(folder.at("new")).expect("read"), "new");
+    let channel = expect_name(&mut client, &part, Path::new("relative"));
+    assert_eq!(errno(collect(&mut client, channel).2), 22);
+}
+
+#[test]
+fn a_file_whose_name_is_given_up_is_removed_and_so_is_what_comes_after() {
+    let (agent, _client) = agent();
+    let folder = Folder::new();
+    let (part, target) = (folder.at("part"), folder.at("target"));
+    fs::write(&target, "target").expect("written");
+    let is_removed = |give_up: &mut dyn FnMut(&mut Client, u32)| {
+        let (mut connecting, mut other) = connect(&agent.name, &["--no-start"]);
+        other.greet();
+        let channel = expect_name(&mut other, &part, &target);
+        fs::write(&part, "half").expect("written");
+        give_up(&mut other, channel);
+        wait_until("the part is removed", || !part.exists());
+        // What the writer had on its way.
+        fs::write(&part, "more").expect("written");
+        wait_until("the part is removed once more", || !part.exists());
+        drop(other);
+        connecting.wait().expect("ended");
+    };
+    is_removed(&mut |other, channel| other.send(channel, &ClientMessage::Detach));
+    is_removed(&mut |other, _| other.stream.shutdown(Shutdown::Both).expect("ended"));
+    assert_eq!(fs::read_to_string(&target).expect("read"), "target");
 }
 
 #[test]

@@ -8,24 +8,8 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Agent, Client, Finished, is_root, program, shell, unique_name, wait_until};
+use common::{Agent, Client, Finished, connect, is_root, program, shell, unique_name, wait_until};
 use gym_sandbox_agent::protocol::{AgentMessage, ClientMessage};
-
-/// Runs `connect` with these options and a socket for its streams.
-fn connect(name: &str, options: &[&str]) -> (Child, Client) {
-    let (ours, theirs) = UnixStream::pair().expect("a pair");
-    let mut command = Command::new(program());
-    command
-        .args(["connect", "--name", name])
-        .args(options)
-        .env("BASE", "1");
-    command
-        .stdin(OwnedFd::from(theirs.try_clone().expect("cloned")))
-        .stdout(OwnedFd::from(theirs));
-    let child = command.spawn().expect("started");
-    drop(command);
-    (child, Client::new(ours))
-}
 
 fn end_of(child: &mut Child) -> i32 {
     let mut code = None;
@@ -92,6 +76,35 @@ fn without_an_agent_there_is_a_reason() {
         .expect("ran");
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("there is no agent"));
+}
+
+/// It would end in the middle of its work, and a sandbox with it whose main process it is.
+#[test]
+fn with_too_little_stack_an_agent_does_not_begin() {
+    let limited = |mode: &str| {
+        Command::new("sh")
+            .args([
+                "-c",
+                "ulimit -s 64 && exec \"$0\" \"$1\" --name \"$2\" </dev/null",
+            ])
+            .arg(program())
+            .args([mode, &unique_name()])
+            .output()
+            .expect("ran")
+    };
+    for (mode, code) in [("init", 1), ("serve", 1), ("connect", 2)] {
+        let output = limited(mode);
+        assert_eq!(output.status.code(), Some(code), "{mode}: {output:?}");
+        assert!(output.stdout.is_empty(), "{mode}: {output:?}");
+        let told = String::from_utf8_lossy(&output.stderr);
+        // The agent of a `connect` has no streams; that there is none is told.
+        let expected = if mode == "connect" {
+            "does not start"
+        } else {
+            "the limit of the stack is too low: 65536 bytes"
+        };
+        assert!(told.contains(expected), "{mode}: {told}");
+    }
 }
 
 #[test]

@@ -9,17 +9,19 @@ use gym_sandbox::{
     SandboxHandle, SandboxProvider, UploadOptions, UploadSource,
 };
 
+use tokio::io::AsyncRead;
+
 use super::{Kept, common, docker, proxy};
 
 /// One sandbox, as a provider that has its agent sees it, and as one without.
-struct Both {
+pub(super) struct Both {
     test: common::DockerTest,
-    near: Kept,
+    pub(super) near: Kept,
     far: (DockerProvider, SandboxHandle),
 }
 
 impl Both {
-    async fn new(spec: gym_sandbox::SandboxSpec) -> Option<Self> {
+    pub(super) async fn new(spec: gym_sandbox::SandboxSpec) -> Option<Self> {
         let test = docker(ExecPathPolicy::Agent).await?;
         let near = Kept::new(&test, spec).await;
         near.line("true").await;
@@ -36,22 +38,22 @@ impl Both {
     }
 
     /// Both sides, the agent's first.
-    fn sides(&self) -> [Side<'_>; 2] {
+    pub(super) fn sides(&self) -> [Side<'_>; 2] {
         let near = self.test.provider.as_files().unwrap();
         let far = self.far.0.as_files().unwrap();
         [Side(near, &self.near.handle), Side(far, &self.far.1)]
     }
 
-    async fn close(self) {
+    pub(super) async fn close(self) {
         self.near.close().await;
         self.far.0.aclose().await.unwrap();
     }
 }
 
-struct Side<'a>(&'a dyn FilesProvider, &'a SandboxHandle);
+pub(super) struct Side<'a>(&'a dyn FilesProvider, &'a SandboxHandle);
 
 /// What can be compared of an error.
-type Told<T> = Result<T, ErrorKind>;
+pub(super) type Told<T> = Result<T, ErrorKind>;
 
 fn told<T>(result: Result<T, Error>) -> Told<T> {
     result.map_err(|error| error.kind())
@@ -74,6 +76,18 @@ impl Side<'_> {
             .download(self.1, path, target, &DownloadOptions::default())
             .await;
         told(read.map(|_| content))
+    }
+
+    /// Sends what a reader gives, which was announced with this size.
+    pub(super) async fn send(
+        &self,
+        path: &str,
+        reader: impl AsyncRead + Send + Unpin,
+        size: u64,
+    ) -> Told<()> {
+        let source = UploadSource::reader(reader, Some(size));
+        let options = UploadOptions::default();
+        told(self.0.upload(self.1, source, path, &options).await.map(drop))
     }
 
     async fn write(&self, path: &str, content: &[u8], options: &UploadOptions) -> Told<()> {

@@ -19,6 +19,7 @@ mod faults;
 mod files;
 mod inject;
 mod kill;
+mod large;
 mod offline;
 mod user_namespaces;
 

@@ -21,7 +21,8 @@ const READ_FILE: u8 = 0x20;
 const WRITE_FILE: u8 = 0x21;
 const STAT: u8 = 0x22;
 const LIST: u8 = 0x23;
-// 0x24 to 0x2f are kept for more about files: make directory, remove, rename.
+const RENAME: u8 = 0x24;
+// 0x25 to 0x2f are kept for more about files: make directory, remove.
 // 0x30 to 0x3f are kept for ports: forward, listen.
 
 /// A message of the client.
@@ -68,6 +69,9 @@ pub enum ClientMessage {
     Stat(Vec<u8>),
     /// Lists a directory. The channel is new.
     List(ListRequest),
+    /// Gives a file that somebody else writes another name at the end of input. The channel is new and is the file's
+    /// until done or failed; given up before, the file is removed. Since version 3.
+    Rename(RenameRequest),
 }
 
 /// Who the client is.
@@ -193,6 +197,15 @@ pub struct ListRequest {
     pub max_entries: u32,
 }
 
+/// Which file gets which name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RenameRequest {
+    /// The absolute path that it has. A link as its last part is not followed.
+    pub from: Vec<u8>,
+    /// The absolute path that it gets, in the same file system. A file or link there is replaced, a directory is not.
+    pub to: Vec<u8>,
+}
+
 impl ClientMessage {
     /// Appends the message to a buffer.
     pub fn append(&self, buffer: &mut Vec<u8>, channel: u32) {
@@ -233,6 +246,7 @@ impl ClientMessage {
             Self::WriteFile(request) => (WRITE_FILE, request.write(writer)),
             Self::Stat(path) => (STAT, writer.bytes(path)),
             Self::List(request) => (LIST, writer.u32(request.max_entries).bytes(&request.path)),
+            Self::Rename(request) => (RENAME, writer.bytes(&request.from).bytes(&request.to)),
         };
         (kind, writer.0)
     }
@@ -276,6 +290,10 @@ impl ClientMessage {
             LIST => Self::List(ListRequest {
                 max_entries: reader.u32()?,
                 path: reader.bytes()?,
+            }),
+            RENAME => Self::Rename(RenameRequest {
+                from: reader.bytes()?,
+                to: reader.bytes()?,
             }),
             _ => return Err(Malformed("an unknown kind of message")),
         };

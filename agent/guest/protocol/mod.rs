@@ -13,7 +13,8 @@ mod wire;
 
 pub use agent::{AgentHello, AgentMessage, Exit, ExitCause, FileFailure, FileInfo, FileKind, StartStage};
 pub use client::{
-    ClientHello, ClientMessage, ExecRequest, ListRequest, ReadRequest, SignalTarget, Stream, WriteRequest,
+    ClientHello, ClientMessage, ExecRequest, ListRequest, ReadRequest, RenameRequest, SignalTarget, Stream,
+    WriteRequest,
 };
 pub use fingerprint::Fingerprint;
 pub use frame::{Decoder, Frame, Header};
@@ -24,10 +25,13 @@ pub use wire::Malformed;
 pub const MAGIC: [u8; 8] = *b"gymsbx\x00\x01";
 
 /// The version of the protocol that this source speaks.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 
 /// The oldest version that this source still understands.
 pub const OLDEST_VERSION: u16 = 1;
+
+/// What [`FileFailure::what`] says of a name that may have been given or not.
+pub const NAMED_OR_NOT: &str = "named or not";
 
 /// The bytes of a frame before its payload.
 pub const HEADER_BYTES: usize = 12;

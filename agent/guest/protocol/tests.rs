@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use crate::protocol::{
     AgentHello, AgentMessage, ClientHello, ClientMessage, Decoder, ExecRequest, Exit, ExitCause, FileFailure,
     FileInfo, FileKind, Fingerprint, Frame, HEADER_BYTES, ListRequest, MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES,
-    ReadRequest, SignalTarget, StartStage, Stream, WriteRequest,
+    ReadRequest, RenameRequest, SignalTarget, StartStage, Stream, WriteRequest,
 };
 
 fn client_messages() -> Vec<ClientMessage> {
@@ -53,6 +53,10 @@ fn client_messages() -> Vec<ClientMessage> {
         }),
         ClientMessage::WriteFile(write),
         ClientMessage::Stat(b"/x".to_vec()),
+        ClientMessage::Rename(RenameRequest {
+            from: b"/x".to_vec(),
+            to: b"/y\xff".to_vec(),
+        }),
         ClientMessage::List(ListRequest {
             path: b"/".to_vec(),
             max_entries: 9,

@@ -82,6 +82,10 @@ impl Server {
                 self.check_new(id, channel)?;
                 self.list(id, channel, &request);
             }
+            ClientMessage::Rename(request) => {
+                self.check_new(id, channel)?;
+                self.expect_name(id, channel, &request);
+            }
             message => return self.obey_on_channel(id, channel, message),
         }
         Ok(())

@@ -3,18 +3,19 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, ReadDir};
-use std::io::{ErrorKind, Read};
+use std::io::{ErrorKind, PipeReader, Read};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::Server;
 use super::client::{Channel, ClientId};
+use super::naming::Naming;
 use super::streams::framed;
 use super::writing::Writing;
 use crate::protocol::{
     AgentMessage, ClientMessage, FileFailure, FileInfo, FileKind, HEADER_BYTES, INPUT_WINDOW_BYTES,
-    ListRequest, MAX_PAYLOAD_BYTES, ReadRequest, Stream, WriteRequest,
+    ListRequest, MAX_PAYLOAD_BYTES, ReadRequest, RenameRequest, Stream, WriteRequest,
 };
 use crate::sys::{self, errno};
 
@@ -43,6 +44,7 @@ enum Work {
         left: u64,
         done: u64,
     },
+    Name(Naming),
 }
 
 pub(super) type Outcome<T> = Result<T, FileFailure>;
@@ -105,6 +107,13 @@ impl Server {
         }
     }
 
+    pub(super) fn expect_name(&mut self, client: ClientId, channel: u32, request: &RenameRequest) {
+        match Naming::begin(request) {
+            Ok(naming) => self.add_file(client, channel, Work::Name(naming)),
+            Err(failure) => self.tell(client, channel, &AgentMessage::FileFailed(failure)),
+        }
+    }
+
     pub(super) fn list(&mut self, client: ClientId, channel: u32, request: &ListRequest) {
         let entries = path_of(&request.path).and_then(|path| trying("open", fs::read_dir(path)));
         match entries {
@@ -154,21 +163,53 @@ impl Server {
                 let (client, channel) = (task.client, task.channel);
                 self.tell(client, channel, &AgentMessage::InputCredit(count));
             }
-            (Work::Write(_), ClientMessage::InputEnd) => {
-                if let Some(FileTask {
-                    work: Work::Write(writing),
-                    client,
-                    channel,
-                }) = self.files.remove(&number)
-                {
-                    let message = match writing.finish() {
-                        Ok(count) => AgentMessage::FileDone(count),
-                        Err(failure) => AgentMessage::FileFailed(failure),
-                    };
-                    self.close_file(client, channel, &message);
+            (Work::Write(_), ClientMessage::InputEnd) => self.finish_file(number),
+            (Work::Name(naming), ClientMessage::InputEnd) => {
+                if let Err(error) = naming.start(&self.null) {
+                    let failure = failure("rename", error.raw_os_error().unwrap_or(0));
+                    self.end_file(number, Err(failure));
                 }
             }
             _ => {}
+        }
+    }
+
+    fn finish_file(&mut self, number: u64) {
+        let Some(task) = self.files.remove(&number) else {
+            return;
+        };
+        if let Work::Write(writing) = task.work {
+            let message = writing
+                .finish()
+                .map_or_else(AgentMessage::FileFailed, AgentMessage::FileDone);
+            self.close_file(task.client, task.channel, &message);
+        }
+    }
+
+    /// What came of a file that gets its name.
+    pub(super) fn hear_name(&mut self, number: u64) {
+        if let Some(FileTask {
+            work: Work::Name(naming),
+            ..
+        }) = self.files.get_mut(&number)
+        {
+            let outcome = naming.answer().map(|()| 0);
+            self.end_file(number, outcome);
+        }
+    }
+
+    /// The files whose names are being given, each with what is to be waited for.
+    pub(super) fn names_under_way(&self) -> impl Iterator<Item = (u64, &PipeReader)> {
+        self.files.iter().filter_map(|(number, task)| match &task.work {
+            Work::Name(naming) => naming.worker().map(|worker| (*number, worker)),
+            Work::Read { .. } | Work::Write(_) | Work::List { .. } => None,
+        })
+    }
+
+    fn end_file(&mut self, number: u64, outcome: Outcome<u64>) {
+        if let Some(task) = self.files.remove(&number) {
+            let message = outcome.map_or_else(AgentMessage::FileFailed, AgentMessage::FileDone);
+            self.close_file(task.client, task.channel, &message);
         }
     }
 
@@ -180,10 +221,23 @@ impl Server {
     }
 
     fn forget_file(&mut self, number: u64) {
-        if let Some(task) = self.files.remove(&number)
-            && let Some(client) = self.clients.get_mut(&task.client)
-        {
+        let Some(task) = self.files.remove(&number) else {
+            return;
+        };
+        if let Some(client) = self.clients.get_mut(&task.client) {
             client.channels.remove(&task.channel);
+        }
+        if let Work::Name(naming) = task.work {
+            self.give_up_name(naming);
+        }
+    }
+
+    /// Their client is gone.
+    pub(super) fn give_up_files(&mut self, client: ClientId) {
+        let theirs = self.files.iter().filter(|(_, task)| task.client == client);
+        let theirs: Vec<u64> = theirs.map(|(number, _)| *number).collect();
+        for number in theirs {
+            self.forget_file(number);
         }
     }
 
@@ -196,7 +250,7 @@ impl Server {
         match &task.work {
             Work::Read { credit, .. } => *credit > 0 && has_room(),
             Work::List { .. } => has_room(),
-            Work::Write(_) => false,
+            Work::Write(_) | Work::Name(_) => false,
         }
     }
 
@@ -254,13 +308,10 @@ impl Server {
                     }
                     Err(failure) => Some(Err(failure)),
                 },
-                Work::Write(_) => None,
+                Work::Write(_) | Work::Name(_) => None,
             };
             if let Some(outcome) = outcome {
-                let message = outcome.map_or_else(AgentMessage::FileFailed, AgentMessage::FileDone);
-                let id = task.client;
-                self.files.remove(&number);
-                self.close_file(id, channel, &message);
+                self.end_file(number, outcome);
             }
         }
     }

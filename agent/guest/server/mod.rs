@@ -7,6 +7,7 @@ mod commands;
 mod doors;
 mod files;
 mod lost;
+mod naming;
 mod outbox;
 mod reports;
 mod ring;
@@ -24,6 +25,7 @@ use self::doors::Doors;
 pub(crate) use self::doors::{DONE, LEAVES, WAITS};
 use self::files::FileTask;
 use self::lost::{LostTree, OomKills};
+use self::naming::Unwanted;
 use self::timers::Timers;
 use crate::context::Context;
 use crate::link::Order;
@@ -36,6 +38,9 @@ use crate::sys::{self, Ended, POLLERR, POLLHUP, POLLIN, POLLOUT, PollFd, SignalS
 /// The exit code of a sandbox whose time was over.
 const TIME_OVER: i32 = 124;
 
+/// With less stack than this it does not begin: it might end in the middle of its work, and its sandbox with it.
+const LEAST_STACK_BYTES: u64 = 128 * 1024;
+
 /// The resident agent.
 pub(crate) struct Server {
     context: Context,
@@ -47,6 +52,7 @@ pub(crate) struct Server {
     commands: BTreeMap<u64, Command>,
     files: BTreeMap<u64, FileTask>,
     lost: Vec<LostTree>,
+    unwanted: Vec<Unwanted>,
     next_number: u64,
     oom_kills: OomKills,
     /// The program that this agent runs as the main process.
@@ -60,6 +66,7 @@ enum Source {
     Link(u64),
     Output(u64, usize),
     Input(u64),
+    Name(u64),
     ClientInput(ClientId),
     ClientOutput(ClientId),
     Tether(ClientId),
@@ -70,6 +77,10 @@ enum Source {
 impl Server {
     /// Starts to serve; does not return.
     pub(crate) fn run(options: &Options) -> ! {
+        let stack = sys::stack_limit();
+        if stack < LEAST_STACK_BYTES {
+            fail(&format!("the limit of the stack is too low: {stack} bytes"));
+        }
         let context = Context::read(options.keep_home);
         sys::note_signals(STOPPING.into_iter().chain([signal::CHLD]));
         sys::block_signals(&SignalSet::all_but(&[]));
@@ -92,6 +103,7 @@ impl Server {
             commands: BTreeMap::new(),
             files: BTreeMap::new(),
             lost: Vec::new(),
+            unwanted: Vec::new(),
             next_number: 1,
             oom_kills: OomKills::until_now(),
             entrypoint: None,
@@ -227,6 +239,9 @@ impl Server {
                 add(PollFd::new(&input.pipe, events), Source::Input(*number));
             }
         }
+        for (number, worker) in self.names_under_way() {
+            add(PollFd::new(worker, POLLIN), Source::Name(number));
+        }
         self.doors.wait_for(&mut add);
         (waiting, sources)
     }
@@ -236,6 +251,7 @@ impl Server {
             Source::Link(number) => self.hear_runner(number),
             Source::Output(number, index) => self.read_output(number, index),
             Source::Input(number) => self.feed(number, ready & (POLLERR | POLLHUP) != 0),
+            Source::Name(number) => self.hear_name(number),
             Source::ClientInput(id) => self.hear_client(id),
             Source::ClientOutput(id) => {
                 if let Some(client) = self.clients.get_mut(&id)
@@ -369,7 +385,7 @@ impl Server {
             use std::io::Write;
             let _ = tether.write_all(&[doors::DONE]);
         }
-        self.files.retain(|_, file| file.client != id);
+        self.give_up_files(id);
         if client.origin == Origin::Dialled {
             self.doors.dial_again(client.has_greeted);
         }

@@ -128,6 +128,7 @@ impl Server {
             .chain(self.timers.next_end(self.is_busy()))
             .chain(self.doors.next_dial())
             .chain(self.lost.iter().map(super::LostTree::next_look))
+            .chain(self.next_removal())
             .min()?;
         Some(next.saturating_sub(sys::now_ms()))
     }
@@ -156,6 +157,7 @@ impl Server {
         for number in unanswered {
             self.answer_kills(number, 0, true);
         }
+        self.remove_unwanted(now);
         if let Some(streams) = self.doors.dial(now) {
             self.adopt(streams, None, super::Origin::Dialled);
         }

@@ -108,6 +108,22 @@ impl Drop for Agent {
     }
 }
 
+/// Runs `connect` with these options and a socket for its streams.
+pub fn connect(name: &str, options: &[&str]) -> (Child, Client) {
+    let (ours, theirs) = UnixStream::pair().expect("a pair");
+    let mut command = Command::new(program());
+    command
+        .args(["connect", "--name", name])
+        .args(options)
+        .env("BASE", "1");
+    command
+        .stdin(OwnedFd::from(theirs.try_clone().expect("cloned")))
+        .stdout(OwnedFd::from(theirs));
+    let child = command.spawn().expect("started");
+    drop(command);
+    (child, Client::new(ours))
+}
+
 /// Says whether namespaces can be made here.
 pub fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|found| std::os::unix::fs::MetadataExt::uid(&found) == 0)

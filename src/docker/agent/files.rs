@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use gym_sandbox_agent::protocol::{
-    ClientMessage, FileInfo, INPUT_WINDOW_BYTES, ListRequest, MAX_PAYLOAD_BYTES, ReadRequest, WriteRequest,
+    ClientMessage, FileInfo, INPUT_WINDOW_BYTES, ListRequest, MAX_PAYLOAD_BYTES, NAMED_OR_NOT, ReadRequest,
+    RenameRequest, WriteRequest,
 };
 
 use crate::spec::FileOwner;
@@ -31,6 +32,9 @@ const QUESTION: Duration = Duration::from_secs(2);
 const WRITE_ANYTHING: u64 = 1 | 1 << 1 | 1 << 3;
 
 const ENOENT: i32 = 2;
+
+/// The version of the protocol that can rename.
+const RENAMES_SINCE: u16 = 3;
 
 /// What came of asking the agent.
 #[derive(Debug, PartialEq, Eq)]
@@ -162,6 +166,63 @@ impl DockerProvider {
             Some((End::Done, whole)) => Answer::Agent(whole.entries),
             _ => Answer::Elsewhere,
         }
+    }
+}
+
+/// What came of a name that was to be given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::docker) enum Given {
+    Done,
+    /// The agent can't.
+    Refused,
+    /// The agent was lost, before or after it has done so. Before, it has removed the file.
+    Lost,
+    /// It did not say whether it has.
+    Silent,
+}
+
+/// A name that the agent gives a file when all of it is there. Dropped before, the agent removes the file, also when this
+/// process ends.
+pub(in crate::docker) struct PendingName(Asked);
+
+impl PendingName {
+    /// Asks an agent at hand to give a file in the sandbox another name. None where there is none that could.
+    ///
+    /// # Cancel safety
+    /// Dropped, nothing was asked.
+    pub(in crate::docker) async fn ask(resident: &Resident, from: &str, to: &str) -> Option<Self> {
+        let link = resident.link_at_hand().await?;
+        if link.hello().version < RENAMES_SINCE {
+            return None;
+        }
+        let request = ClientMessage::Rename(RenameRequest {
+            from: from.as_bytes().to_vec(),
+            to: to.as_bytes().to_vec(),
+        });
+        let asked = Asked::new(link, &request, Limits::default()).await.ok()?;
+        Some(Self(asked))
+    }
+
+    /// Gives the name. What was there under it is replaced, unless it is a directory.
+    ///
+    /// # Cancel safety
+    /// Dropped, it is done or not.
+    pub(in crate::docker) async fn give(self, patience: Duration) -> Given {
+        self.0.push(&ClientMessage::InputEnd);
+        match tokio::time::timeout(patience, self.0.end()).await {
+            Ok((End::Done, _)) => Given::Done,
+            Ok((End::Failed(failure), _)) if failure.what != NAMED_OR_NOT => Given::Refused,
+            Ok((End::Failed(_) | End::Lost, _)) => Given::Lost,
+            Err(_) => Given::Silent,
+        }
+    }
+
+    /// Has the file removed, and says whether the agent has done so.
+    pub(in crate::docker) async fn give_up(self, patience: Duration) -> bool {
+        let link = Arc::clone(&self.0.link);
+        drop(self);
+        // What it answers after that it has read after that.
+        matches!(tokio::time::timeout(patience, link.ping()).await, Ok(Ok(())))
     }
 }
 

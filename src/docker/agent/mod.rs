@@ -44,7 +44,7 @@ use super::connect::Engine;
 use kind::SandboxKind;
 
 pub(super) use command::Started;
-pub(super) use files::{Answer, WriteAs};
+pub(super) use files::{Answer, Given, PendingName, WriteAs};
 pub(super) use gym_sandbox_agent::protocol::{FileInfo, FileKind as AgentFileKind};
 pub(super) use plan::{Failed, Plan};
 pub(super) use program::FILLER;

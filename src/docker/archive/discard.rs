@@ -9,7 +9,7 @@ use crate::error::Operation;
 use super::super::{DockerProvider, DockerRaw};
 use super::entry::{TRAILER, header_bytes};
 use super::facts::ContainerFacts;
-use super::put::empty_part;
+use super::large::empty_part;
 use super::stat::failure_error;
 use super::tool::Script;
 use super::transfer::{Body, Clash, put};

@@ -8,6 +8,7 @@ mod discard;
 mod download;
 mod entry;
 mod facts;
+mod large;
 mod listing;
 mod look;
 mod pack;

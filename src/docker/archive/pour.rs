@@ -8,8 +8,8 @@ use tokio::sync::mpsc;
 use crate::error::{Operation, Result};
 
 use super::super::DockerProvider;
+use super::large::{part_name, size_of};
 use super::pack::{self, PackError, Tree};
-use super::put::{part_name, size_of};
 use super::stream::{CHUNKS, ChunkWriter};
 use super::tool::Script;
 use super::upload::{FeedError, Payload, Upload, blocking, feed};

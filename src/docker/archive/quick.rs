@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::io::AsyncWriteExt;
@@ -64,11 +65,7 @@ impl DockerProvider {
                 Ok(Some(moved.progress()))
             }
             Answer::Elsewhere => Ok(None),
-            Answer::Unknown => Err(Error::new(
-                ErrorKind::Timeout,
-                Operation::Upload,
-                format!("nothing moved for {patience:?}: the sandbox's agent does not answer"),
-            )),
+            Answer::Unknown => Err(agent_silent(patience)),
         }
     }
 
@@ -138,6 +135,15 @@ impl DockerProvider {
         };
         Some(infos.into_iter().map(entry).collect())
     }
+}
+
+/// The agent did not say whether it did what an upload asked of it.
+pub(super) fn agent_silent(patience: Duration) -> Error {
+    Error::new(
+        ErrorKind::Timeout,
+        Operation::Upload,
+        format!("nothing moved for {patience:?}: the sandbox's agent does not answer"),
+    )
 }
 
 /// The names of a path that has no `..`. A directory may be written as one.
