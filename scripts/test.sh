@@ -33,9 +33,9 @@ export SANDBOX_REQUIRE_DOCKER=1
 leftovers() { "$SCRIPTS/engine.sh" leftovers | sed '/^volume gym-sandbox-lease-/d' | sort; }
 
 # Sets LEFT to what is there now and was not before the tests; fails when the engine is gone.
-# Cleaning up goes on for a moment after the last test has ended.
+# Cleaning up goes on for a moment after the last test has ended, on a busy machine for a longer one.
 find_left() {
-    local deadline=$((SECONDS + 20)) now
+    local deadline=$((SECONDS + 120)) now
     while true; do
         now=$(leftovers) || return 1
         LEFT=$(comm -13 <(printf '%s\n' "$BEFORE") <(printf '%s\n' "$now"))

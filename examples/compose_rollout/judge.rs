@@ -13,7 +13,10 @@ use crate::common::Failure;
 use crate::expected::{Expected, is_expected};
 
 /// How long one run of the tests may take; each of their questions has a time-out of its own.
-const CHECK: Duration = Duration::from_secs(120);
+const CHECK: Duration = Duration::from_secs(300);
+
+/// How long an engine may take to know that an application has ended.
+const ENDS: Duration = Duration::from_secs(20);
 
 /// What marks everything of a project on the engine.
 const PROJECT: &str = "com.docker.compose.project";
@@ -138,7 +141,7 @@ async fn rollout(project: &AsyncSandboxCompose, candidate: &Expected) -> Result<
     if after.altered {
         return worthless("the store's orders are others than before".to_owned());
     }
-    if app.status().await? != SandboxStatus::Running {
+    if is_gone(&app, &after).await? {
         return worthless("the application is gone".to_owned());
     }
     let (failed, tests) = (after.failed.len(), after.tests);
@@ -154,6 +157,21 @@ async fn rollout(project: &AsyncSandboxCompose, candidate: &Expected) -> Result<
         }
         None if tests == before.tests => Ok((1.0, format!("all {tests} tests pass"))),
         None => worthless(format!("{tests} tests ran, {} did before", before.tests)),
+    }
+}
+
+/// Whether the application has ended. Where it has left questions without an answer that is waited for: an engine knows of
+/// an end a moment later.
+async fn is_gone(app: &AsyncSandbox, report: &Report) -> Result<bool, Failure> {
+    let waits_until = Instant::now() + if report.silent > 0 { ENDS } else { Duration::ZERO };
+    loop {
+        if app.status().await? != SandboxStatus::Running {
+            return Ok(true);
+        }
+        if Instant::now() >= waits_until {
+            return Ok(false);
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
 

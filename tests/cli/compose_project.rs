@@ -1,6 +1,6 @@
 //! `compose plan`, `up`, `run`, `ps`, `logs`, `exec`, `down`.
 
-use crate::support::{Call, engine_or_skip, expected};
+use crate::support::{Call, engine_or_skip, expected, until};
 
 pub(crate) const TEXT: &str = "
 services:
@@ -11,7 +11,7 @@ services:
   db:
     image: gym-sandbox/busybox:test
     command: [sh, -c, 'touch /ok; sleep 300']
-    healthcheck: {test: 'test -f /ok', interval: 1s, retries: 20}
+    healthcheck: {test: 'test -f /ok', interval: 1s, retries: 300}
 ";
 
 pub(crate) fn folder(text: &str) -> tempfile::TempDir {
@@ -24,6 +24,16 @@ pub(crate) async fn compose(folder: &tempfile::TempDir, arguments: &[&str]) -> (
     let mut call = Call::new(&[&["compose"], arguments].concat());
     call.command.current_dir(folder.path());
     call.answer().await.text()
+}
+
+/// Asks for logs until they have so many lines: what a service prints is there a moment after its start.
+async fn logged(folder: &tempfile::TempDir, arguments: &[&str], lines: usize) -> String {
+    until("the lines are in the log", async || {
+        let (code, stdout, stderr) = compose(folder, arguments).await;
+        assert_eq!(code, Some(0), "{stderr}");
+        (stdout.lines().count() >= lines).then_some(stdout)
+    })
+    .await
 }
 
 fn name() -> String {
@@ -66,7 +76,7 @@ async fn a_project_is_started_looked_at_used_and_taken_down() {
     let _docker = engine_or_skip!();
     let folder = folder(TEXT);
     let name = name();
-    let (code, stdout, stderr) = compose(&folder, &["up", "-d", "-p", &name, "--wait-timeout", "60s"]).await;
+    let (code, stdout, stderr) = compose(&folder, &["up", "-d", "-p", &name, "--wait-timeout", "170s"]).await;
     assert_eq!((code, stdout), (Some(0), format!("{name}\n")), "{stderr}");
     let (code, stdout, _) = compose(&folder, &["ps", "-p", &name]).await;
     assert_eq!(code, Some(0));
@@ -74,8 +84,8 @@ async fn a_project_is_started_looked_at_used_and_taken_down() {
         stdout.contains("db") && stdout.contains(&format!("{name}-main-1")) && stdout.contains("running"),
         "{stdout}"
     );
-    let (code, stdout, _) = compose(&folder, &["logs", "-p", &name, "main"]).await;
-    assert_eq!((code, stdout.as_str()), (Some(0), "main | started\n"));
+    let main = logged(&folder, &["logs", "-p", &name, "main"], 1).await;
+    assert_eq!(main, "main | started\n");
     let (code, stdout, _) = compose(
         &folder,
         &["logs", "-p", &name, "--json", "--tail", "1", "--timestamps"],
@@ -143,7 +153,7 @@ async fn a_run_has_the_exit_code_of_its_command_and_a_failed_start_says_why() {
             "--",
             "sh",
             "-c",
-            "ping -c1 -W3 db >/dev/null && echo reached; exit 9",
+            "ping -c1 -W60 db >/dev/null && echo reached; exit 9",
         ],
     )
     .await;
@@ -179,11 +189,13 @@ services:
     let name = name();
     let (code, _, stderr) = compose(&folder, &["up", "-d", "-p", &name]).await;
     assert_eq!(code, Some(0), "{stderr}");
-    let (code, stdout, _) = compose(&folder, &["logs", "-p", &name, "many"]).await;
+    let many = logged(&folder, &["logs", "-p", &name, "many"], 500).await;
     let expected = (1..=500).fold(String::new(), |lines, number| format!("{lines}many | {number}\n"));
-    assert_eq!((code, stdout), (Some(0), expected));
+    assert_eq!(many, expected);
     let (code, stdout, _) = compose(&folder, &["logs", "-p", &name, "--tail", "2", "many"]).await;
     assert_eq!((code, stdout.as_str()), (Some(0), "many | 499\nmany | 500\n"));
+    // The one that is killed below has said its line.
+    logged(&folder, &["logs", "-p", &name, "two"], 2).await;
     let arguments = ["logs", "-f", "-p", &name, "two"];
     let following = compose(&folder, &arguments);
     let ending = async {
@@ -225,6 +237,8 @@ services:
     let lines = (1..=200).fold(String::new(), |lines, number| {
         format!("{lines}first | {number}\n")
     });
+    logged(&folder, &["logs", "-p", &name, "first"], 200).await;
+    logged(&folder, &["logs", "-p", &name, "third"], 1).await;
     let (code, stdout, stderr) = compose(&folder, &["logs", "-p", &name]).await;
     assert_eq!((code, stdout), (Some(0), format!("{lines}third | third\n")));
     assert!(

@@ -51,14 +51,14 @@ async fn a_directory_goes_in_as_its_content_and_comes_out_again() {
 #[tokio::test]
 async fn a_download_happens_also_when_the_command_failed_or_ran_out_of_time() {
     let _docker = engine_or_skip!();
-    for (line, code) in [
-        ("echo report > /tmp/report; exit 9", 9),
-        ("echo report > /tmp/report; sleep 60", 124),
+    for (line, timeout, code) in [
+        ("echo report > /tmp/report; exit 9", "120s", 9),
+        ("echo report > /tmp/report; sleep 600", "10s", 124),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("report");
         let download = format!("/tmp/report:{}", target.display());
-        let answer = Call::run(&["--timeout", "2s", "--download", &download, "--shell", line])
+        let answer = Call::run(&["--timeout", timeout, "--download", &download, "--shell", line])
             .clean_answer()
             .await;
         assert_eq!(answer.code, Some(code), "{:?}", answer.text());

@@ -72,10 +72,10 @@ async fn a_created_sandbox_is_used_by_its_id_and_removed() {
         ),
         (&json!("start"), &json!("not_found"), &json!(""))
     );
-    let late = exec(&kept.id, &["--timeout", "1s", "--", "sleep", "60"]).await;
+    let late = exec(&kept.id, &["--timeout", "1s", "--", "sleep", "4860"]).await;
     assert_eq!((late.0, late.1.as_str()), (Some(124), ""));
     assert_eq!(
-        exec(&kept.id, &["--shell", "ps | grep -c '[s]leep 60'"]).await,
+        exec(&kept.id, &["--shell", "ps | grep -c '[s]leep 4860'"]).await,
         expected(1, "0\n", "")
     );
     remove(&kept).await;
@@ -159,7 +159,7 @@ async fn a_sandbox_whose_id_can_t_be_told_is_removed() {
 async fn a_signal_kills_the_command_and_leaves_the_sandbox() {
     let docker = engine_or_skip!();
     let kept = create(&[]).await;
-    let mut call = Call::new(&["exec", &kept.id, "--", "sleep", "61"]);
+    let mut call = Call::new(&["exec", &kept.id, "--", "sleep", "4861"]);
     let mut child = call.command.spawn().unwrap();
     until("the command runs in the sandbox", async || {
         let container = docker.inspect_container(&kept.id, None).await.ok()?;
@@ -169,7 +169,7 @@ async fn a_signal_kills_the_command_and_leaves_the_sandbox() {
     send(&child, "INT").await;
     assert_eq!(ended(&mut child).await.code(), Some(130));
     assert_eq!(
-        exec(&kept.id, &["--shell", "ps | grep -c '[s]leep 61'"]).await,
+        exec(&kept.id, &["--shell", "ps | grep -c '[s]leep 4861'"]).await,
         expected(1, "0\n", "")
     );
     remove(&kept).await;

@@ -19,7 +19,7 @@ async fn the_exit_code_is_the_command_s() {
 async fn what_has_no_code_of_its_own_has_a_documented_one() {
     let _docker = engine_or_skip!();
     for (arguments, code) in [
-        (&["--timeout", "1s", "--", "sleep", "60"][..], 124),
+        (&["--timeout", "1s", "--", "sleep", "600"][..], 124),
         (
             &[
                 "--pull",
@@ -31,7 +31,7 @@ async fn what_has_no_code_of_its_own_has_a_documented_one() {
             ],
             125,
         ),
-        (&["--shell", "kill -TERM 1; sleep 60"], 125),
+        (&["--shell", "kill -TERM 1; sleep 160"], 125),
         (&["--", "/etc/passwd"], 126),
         (&["--workdir", "/", "--user", "nobody-knows", "--", "true"], 126),
         (&["--", "no-such-program"], 127),
@@ -63,7 +63,7 @@ async fn both_streams_are_passed_on_byte_for_byte() {
 #[tokio::test]
 async fn what_was_printed_before_a_timeout_is_passed_on() {
     let _docker = engine_or_skip!();
-    let answer = Call::run(&["--timeout", "2s", "--shell", "echo out; echo err >&2; sleep 60"])
+    let answer = Call::run(&["--timeout", "10s", "--shell", "echo out; echo err >&2; sleep 600"])
         .clean_answer()
         .await;
     let (code, stdout, stderr) = answer.text();
@@ -155,7 +155,7 @@ async fn json_is_one_object_with_the_documented_fields() {
 #[tokio::test]
 async fn json_tells_a_timeout_from_a_code_of_the_same_number() {
     let _docker = engine_or_skip!();
-    let late = Call::run(&["--json", "--timeout", "1s", "--shell", "echo out; sleep 60"])
+    let late = Call::run(&["--json", "--timeout", "10s", "--shell", "echo out; sleep 600"])
         .clean_answer()
         .await;
     let value = late.json();

@@ -76,7 +76,7 @@ async fn a_reader_that_goes_away_is_no_failure() {
 #[tokio::test]
 async fn a_command_whose_reader_goes_away_ends_as_in_a_pipe() {
     let _docker = engine_or_skip!();
-    let mut call = Call::run(&["--timeout", "50s", "--", "yes"]);
+    let mut call = Call::run(&["--timeout", "170s", "--", "yes"]);
     let mut child = call.command.stdin(Stdio::null()).spawn().unwrap();
     let mut stdout = child.stdout.take().unwrap();
     let mut first = [0; 4];

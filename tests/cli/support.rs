@@ -13,7 +13,7 @@ use tokio::process::{Child, Command};
 pub(crate) const BUSYBOX: &str = "gym-sandbox/busybox:test";
 
 /// No call of the command in these tests takes nearly as long.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(180);
 
 /// One call of the command, with a run of its own by which the engine knows what it made.
 pub(crate) struct Call {

@@ -222,6 +222,9 @@ async fn a_signal_restores_the_terminal_and_removes_the_sandbox() {
     }
 }
 
+/// Less than anybody waits for a program that is to be killed.
+const AT_ONCE: Duration = Duration::from_secs(10);
+
 /// Nobody knows when a paused sandbox goes on: a terminal in it is left at once, and its program is killed by then.
 #[tokio::test]
 async fn b25_a_signal_ends_a_terminal_in_a_paused_sandbox_at_once() {
@@ -232,16 +235,20 @@ async fn b25_a_signal_ends_a_terminal_in_a_paused_sandbox_at_once() {
         let id = created.answer().await.stdout().trim().to_owned();
         let program = ["--", "sh", "-c", "echo begun; exec sleep 4949"];
         let arguments = [&["pty", &id, "--exec-path", path], &program[..]].concat();
-        let mut local = Local::start(&arguments, 24, 80);
-        local.shows("begun");
-        docker.pause_container(&id).await.unwrap();
-        let began = Instant::now();
-        local.signal("TERM").await;
-        let code = local.exit_code().await;
-        let took = began.elapsed();
-        docker.unpause_container(&id).await.unwrap();
-        assert_eq!(code, Some(143), "{path}");
-        assert!(took < Duration::from_secs(10), "{path}: {took:?}");
+        // Who waits for the program does so each time, for 15 s and more; a busy machine is late now and then.
+        let mut took = Vec::new();
+        while took.last().is_none_or(|took| *took >= AT_ONCE) {
+            assert!(took.len() < 4, "{path}: {took:?}");
+            let mut local = Local::start(&arguments, 24, 80);
+            local.shows("begun");
+            docker.pause_container(&id).await.unwrap();
+            let began = Instant::now();
+            local.signal("TERM").await;
+            let code = local.exit_code().await;
+            took.push(began.elapsed());
+            docker.unpause_container(&id).await.unwrap();
+            assert_eq!(code, Some(143), "{path}");
+        }
         if path == "agent" {
             let look = ["exec", &id, "--", "sh", "-c", "ps | grep '[s]leep 4949'; true"];
             until("the program is killed", async || {

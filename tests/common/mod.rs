@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use bollard::Docker;
 use bollard::query_parameters::{ListContainersOptionsBuilder, RemoveContainerOptionsBuilder};
 use gym_sandbox::docker::{DockerConfig, DockerProvider, ExecPathPolicy};
-use gym_sandbox::{SandboxProvider, SandboxSpec};
+use gym_sandbox::{ErrorKind, SandboxProvider, SandboxSpec};
 
 /// The test images, see `docs/development.md`.
 pub(crate) const BUSYBOX: &str = "gym-sandbox/busybox:test";
@@ -21,7 +21,10 @@ pub(crate) const STATIC: &str = "gym-sandbox/static:test";
 pub(crate) const TEST_LABEL: &str = "test-run";
 
 /// How long a removed sandbox may take to go, and a cancelled create to be cleaned up.
-const SETTLE: Duration = Duration::from_secs(30);
+const SETTLE: Duration = Duration::from_secs(120);
+
+/// The same for what is removed in the background, a build among it.
+const CLEANED_UP: Duration = Duration::from_secs(300);
 
 /// Names this test process. Give it to child processes as `GYM_SANDBOX_RUN`.
 pub(crate) fn run_label() -> &'static str {
@@ -162,6 +165,15 @@ fn blocking<T>(future: impl Future<Output = T>) -> T {
         .build()
         .expect("a runtime can be made")
         .block_on(future)
+}
+
+/// Waits for the clean-up of a provider in the background, however long a busy engine takes for it.
+pub(crate) async fn cleaned_up(provider: &DockerProvider) {
+    let deadline = Instant::now() + CLEANED_UP;
+    while let Err(error) = provider.aclose().await {
+        assert_eq!(error.kind(), ErrorKind::Timeout, "{}", error.report());
+        assert!(Instant::now() < deadline, "{}", error.report());
+    }
 }
 
 /// Waits until nothing with a label is left. What is left after a while is removed, and named.

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 
 /// Who may pull from a registry with a password, and the password. It holds what base64 spells differently in URLs.
@@ -24,7 +24,24 @@ const HTPASSWD: &str = "tester:$2y$04$s/nvBvRQO8xJdYMAWGO5i.ZLJHoB/zmYyP7HEA2isO
 pub(crate) struct Registry {
     process: Child,
     folder: tempfile::TempDir,
-    port: u16,
+    port: TakenPort,
+}
+
+/// A port of 127.0.0.1 on which nobody listens, and that nobody is given by chance while this lives. A server that is told
+/// of it can listen there.
+pub(crate) struct TakenPort(TcpSocket);
+
+impl TakenPort {
+    pub(crate) fn new() -> Self {
+        let socket = TcpSocket::new_v4().expect("a socket can be made");
+        socket.set_reuseaddr(true).expect("a socket has this option");
+        socket.bind(([127, 0, 0, 1], 0).into()).expect("a port is free");
+        Self(socket)
+    }
+
+    pub(crate) fn number(&self) -> u16 {
+        self.0.local_addr().expect("it is bound").port()
+    }
 }
 
 /// Who is served.
@@ -52,23 +69,18 @@ impl Registry {
             eprintln!("skipped: docker-registry is not installed");
             return None;
         };
-        for _ in 0..5 {
-            let mut registry = Self::spawn(program, access).await;
-            if registry.answers().await {
-                return Some(registry);
-            }
-        }
-        panic!("docker-registry does not answer");
+        let mut registry = Self::spawn(program, access);
+        assert!(
+            registry.answers().await,
+            "docker-registry does not answer: {}",
+            registry.log()
+        );
+        Some(registry)
     }
 
-    async fn spawn(program: &str, access: Access) -> Self {
+    fn spawn(program: &str, access: Access) -> Self {
         let folder = tempfile::tempdir().expect("a folder can be made");
-        // Somebody else may take it before the registry does; then another one is tried.
-        let port = TcpListener::bind("127.0.0.1:0")
-            .await
-            .and_then(|listener| listener.local_addr())
-            .expect("a port is free")
-            .port();
+        let port = TakenPort::new();
         let root = folder.path().display();
         let auth = match access {
             Access::Everybody => String::new(),
@@ -76,7 +88,8 @@ impl Registry {
         };
         let config = format!(
             "version: 0.1\nlog: {{level: warn}}\nstorage: {{filesystem: {{rootdirectory: {root}/data}}}}\n\
-             http: {{addr: \"127.0.0.1:{port}\"}}\n{auth}"
+             http: {{addr: \"127.0.0.1:{}\"}}\n{auth}",
+            port.number()
         );
         std::fs::write(folder.path().join("config.yml"), config).expect("the folder is writable");
         std::fs::write(folder.path().join("htpasswd"), format!("{HTPASSWD}\n"))
@@ -98,12 +111,12 @@ impl Registry {
     }
 
     async fn answers(&mut self) -> bool {
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = Instant::now() + Duration::from_secs(120);
         while Instant::now() < deadline {
             if matches!(self.process.try_wait(), Ok(Some(_))) {
                 return false;
             }
-            if TcpStream::connect(("127.0.0.1", self.port)).await.is_ok() {
+            if TcpStream::connect(("127.0.0.1", self.port())).await.is_ok() {
                 return true;
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -113,11 +126,11 @@ impl Registry {
 
     /// As in `127.0.0.1:5000`.
     pub(crate) fn address(&self) -> String {
-        format!("127.0.0.1:{}", self.port)
+        format!("127.0.0.1:{}", self.port())
     }
 
     pub(crate) fn port(&self) -> u16 {
-        self.port
+        self.port.number()
     }
 
     fn log(&self) -> String {
@@ -145,7 +158,15 @@ impl Registry {
 
     /// How many requests hold this text.
     pub(crate) fn requests(&self, part: &str) -> usize {
-        self.log().lines().filter(|line| line.contains(part)).count()
+        self.requests_of(part, "")
+    }
+
+    /// How many requests hold both texts.
+    pub(crate) fn requests_of(&self, part: &str, other: &str) -> usize {
+        let log = self.log();
+        log.lines()
+            .filter(|line| line.contains(part) && line.contains(other))
+            .count()
     }
 }
 

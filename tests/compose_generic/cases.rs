@@ -3,9 +3,12 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use gym_sandbox::compose::{AsyncSandboxCompose, Source, VolumeSource};
+use gym_sandbox::compose::{
+    AsyncSandboxCompose, ComposeEvent, ProgressCallback, ServiceProgress, Source, VolumeSource,
+};
 use gym_sandbox::{Error, ErrorKind, ExecOptions, FileOwner, SandboxProvider};
 
 use crate::plain::Plain;
@@ -13,7 +16,7 @@ use crate::plain::Plain;
 pub(crate) type Outcome = Result<(), String>;
 
 /// How long anything may take that a case waits for.
-const LIMIT: Duration = Duration::from_secs(45);
+const LIMIT: Duration = Duration::from_secs(180);
 
 pub(crate) fn holds(what: &str, is_so: bool) -> Outcome {
     if is_so {
@@ -95,7 +98,7 @@ services:
     command: [sh, -c, 'mkdir -p /tmp/www; echo stored >/tmp/www/data; exec httpd -f -p 5432 -h /tmp/www']
     expose: ['5432']
     networks: {default: {aliases: [storage]}}
-    healthcheck: {test: 'wget -qO- http://127.0.0.1:5432/data', interval: 1s, retries: 30}
+    healthcheck: {test: 'wget -qO- http://127.0.0.1:5432/data', interval: 1s, retries: 300}
   web:
     image: BUSYBOX
     entrypoint: [sh, -c]
@@ -175,13 +178,18 @@ services:
     user: '1234'
     working_dir: /work
     environment: {A: 'one; $$x'}
-    healthcheck: {test: '[ $$(id -u) = 1234 ] && [ -f /tmp/seen ]', interval: 1s, retries: 5}
+    healthcheck: {test: 'test -s /tmp/seen && id -u >/tmp/checked', interval: 1s, retries: 300}
 ";
     started(project(&provider, yaml), async |project| {
         equal(
             "what the program saw",
             &printed(project, "a", "cat /tmp/seen").await?,
             "1234 /work one; $x 3",
+        )?;
+        equal(
+            "the user of the check",
+            &printed(project, "a", "cat /tmp/checked").await?,
+            "1234",
         )
     })
     .await
@@ -204,7 +212,7 @@ services:
     let good = chain("sleep 1; date +%s >/tmp/ended");
     started(project(&provider, &good), async |project| {
         let ended = printed(project, "first", "cat /tmp/ended").await?;
-        let began = printed(project, "then", "cat /tmp/began").await?;
+        let began = printed(project, "then", "test -s /tmp/began && cat /tmp/began").await?;
         holds(&format!("{ended} is not after {began}"), ended <= began)
     })
     .await?;
@@ -231,7 +239,8 @@ pub(crate) async fn failures(provider: Arc<Plain>) -> Outcome {
         &["`a`", "exited with 0", "bye"],
     )
     .await?;
-    let fast = "interval: 100ms, retries: 2";
+    // Between the first and the last failure the program has its time to print.
+    let fast = "interval: 2s, retries: 2";
     let began = Instant::now();
     fails(
         project(&provider, &one("echo up; exec sleep 600", fast)),
@@ -247,13 +256,28 @@ pub(crate) async fn failures(provider: Arc<Plain>) -> Outcome {
         &["`a`", "exited with 127"],
     )
     .await?;
-    let late = project(
-        &provider,
-        &one("exec sleep 600", "interval: 30s, start_period: 600s"),
-    )
-    .with_timeout(Duration::from_secs(4))
-    .map_err(told)?;
-    fails(late, ErrorKind::Timeout, &["`a` is not healthy"]).await
+    let late = one("exec sleep 600", "interval: 30s, start_period: 600s");
+    // A slow machine gets more time until the program has begun.
+    let mut limit = Duration::from_secs(4);
+    loop {
+        let has_begun = Arc::new(AtomicBool::new(false));
+        let begins = Arc::clone(&has_begun);
+        let late = project(&provider, &late)
+            .with_progress(ProgressCallback::new(move |event| {
+                if let ComposeEvent::Service { progress, .. } = event
+                    && *progress == ServiceProgress::Started
+                {
+                    begins.store(true, Ordering::Relaxed);
+                }
+            }))
+            .with_timeout(limit)
+            .map_err(told)?;
+        let outcome = fails(late, ErrorKind::Timeout, &["`a` is not healthy"]).await;
+        if outcome.is_ok() || has_begun.load(Ordering::Relaxed) || limit > LIMIT {
+            return outcome;
+        }
+        limit *= 2;
+    }
 }
 
 /// `network_mode: service:x`: the other one's ports on the own loopback address.
@@ -264,13 +288,13 @@ services:
     image: BUSYBOX
     command: [sh, -c, 'mkdir -p /tmp/www; echo page >/tmp/www/page; exec httpd -f -p 8080 -h /tmp/www']
     expose: ['8080']
-    healthcheck: {test: 'wget -qO- http://127.0.0.1:8080/page', interval: 1s, retries: 30}
+    healthcheck: {test: 'wget -qO- http://127.0.0.1:8080/page', interval: 1s, retries: 300}
   side:
     image: BUSYBOX
-    command: [sh, -c, 'wget -qO- http://127.0.0.1:8080/page >/tmp/got; exec sleep 600']
+    command: [sh, -c, 'wget -qO- http://127.0.0.1:8080/page >/tmp/got || exit 9; exec sleep 600']
     network_mode: service:web
     depends_on: {web: {condition: service_healthy}}
-    healthcheck: {test: 'test -s /tmp/got', interval: 1s, retries: 10}
+    healthcheck: {test: 'test -s /tmp/got', interval: 1s, retries: 300}
 ";
     started(project(&provider, yaml), async |project| {
         equal(
@@ -296,7 +320,7 @@ services:
     image: BUSYBOX
     command: [sh, -c, 'echo written >/data/file; exec sleep 600']
     volumes: ['data:/data', 'seeded:/etc', 'own:/own', './files:/files', 'sets:/sets']
-    healthcheck: {test: 'test -f /data/file', interval: 1s, retries: 10}
+    healthcheck: {test: 'test -s /data/file', interval: 1s, retries: 300}
   reader:
     image: BUSYBOX
     command: sleep 600
@@ -367,6 +391,7 @@ services:
     working_dir: /tmp
     environment: {OWN: of-the-service}
     volumes: ['given:/given']
+    depends_on: {once: {condition: service_completed_successfully}}
     post_start:
       - {command: [sh, -c, 'echo $$(id -u) $$PWD $$OWN $$WHO >/tmp/hooked'], environment: {WHO: me}}
       - {command: [sh, -c, 'echo $$(id -u) $$PWD >/hooked'], user: '0', working_dir: /etc}

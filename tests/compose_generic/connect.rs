@@ -15,7 +15,7 @@ const SECRET: &str = "hunter2";
 
 const TWO: &str = "
 services:
-  db: {image: BUSYBOX, command: [sh, -c, 'echo $$TOKEN >/tmp/token; exec sleep 600'], environment: {TOKEN: hunter2}, healthcheck: {test: 'test -f /tmp/token', interval: 1s}}
+  db: {image: BUSYBOX, command: [sh, -c, 'echo $$TOKEN >/tmp/token; exec sleep 600'], environment: {TOKEN: hunter2}, healthcheck: {test: 'test -s /tmp/token', interval: 1s, retries: 300}}
   web: {image: BUSYBOX, command: sleep 600, working_dir: /work, depends_on: [db], ports: ['8080']}
 ";
 
@@ -221,7 +221,7 @@ async fn m9_a_project_that_is_not_ready_or_a_provider_that_cannot_is_no_descript
     memory.hang_next(Operation::Create);
     let starting = Arc::clone(&project);
     let start = tokio::spawn(async move { starting.start().await.map(drop) });
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
     while memory.living() < 2 {
         assert!(tokio::time::Instant::now() < deadline);
         tokio::time::sleep(Duration::from_millis(5)).await;

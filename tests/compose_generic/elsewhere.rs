@@ -22,7 +22,7 @@ const LABEL: &str = "GYM_SANDBOX_TEST_LABEL";
 const GIVEN: &str = "GYM_SANDBOX_TEST_GIVEN";
 
 /// How long anything may take that is waited for.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(180);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
@@ -42,7 +42,7 @@ fn over(way: Way, provider: &Arc<DockerProvider>) -> Arc<dyn SandboxProvider> {
 fn project(way: Way, provider: &Arc<DockerProvider>, name: &str) -> AsyncSandboxCompose {
     let yaml = "
 services:
-  db: {image: BUSYBOX, command: [sh, -c, 'echo $$TOKEN >/tmp/token; exec sleep 600'], environment: {TOKEN: hunter2}, healthcheck: {test: 'test -f /tmp/token', interval: 1s}}
+  db: {image: BUSYBOX, command: [sh, -c, 'echo $$TOKEN >/tmp/token; exec sleep 600'], environment: {TOKEN: hunter2}, healthcheck: {test: 'test -s /tmp/token', interval: 1s, retries: 300}}
   web: {image: BUSYBOX, command: sleep 600, working_dir: /work, depends_on: [db], ports: ['8080']}
 ";
     AsyncSandboxCompose::new(over(way, provider))

@@ -102,7 +102,7 @@ services:
     image: BUSYBOX
     command: [sh, -c, 'df -k /dev/shm | tail -n1 >/tmp/shm; exec sleep 600']
     shm_size: 16m
-    healthcheck: {test: 'grep -q 16384 /tmp/shm', interval: 1s, retries: 3}
+    healthcheck: {test: 'grep -q 16384 /tmp/shm', interval: 1s, retries: 300}
 ";
     let project = project(&right(&test), yaml);
     project.start().await.unwrap();
@@ -126,7 +126,7 @@ volumes: {data: }
         let started = tokio::time::timeout(Duration::from_millis(milliseconds), project.start()).await;
         assert!(started.is_err(), "{milliseconds}: it never gets healthy");
         project.stop().await.unwrap();
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_secs(180);
         loop {
             let left = test.containers().await;
             let folders = std::fs::read_dir(folder.path()).unwrap().count();

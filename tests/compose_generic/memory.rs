@@ -10,6 +10,9 @@ use gym_sandbox::{Error, ErrorKind, ExecTimeout, Operation, SandboxProvider};
 
 use crate::plain::Plain;
 
+/// Tells what takes its seconds from what takes ten minutes, or for ever.
+const BOUNDED: Duration = Duration::from_secs(120);
+
 /// Programs that hold this word run until their sandbox is removed.
 const SERVER: &str = "serve";
 
@@ -100,7 +103,7 @@ async fn m7_failures_count_an_interval_apart_and_not_in_the_start_period() {
         ("interval: 200ms, retries: 3, start_period: 700ms", 1100),
         // Three without a word.
         ("interval: 300ms", 600),
-        ("interval: 60s, retries: 1", 0),
+        ("interval: 600s, retries: 1", 0),
     ] {
         let memory = memory();
         memory.answer("check", MemoryProvider::printed(7, "no luck\n", ""));
@@ -119,7 +122,7 @@ async fn m7_failures_count_an_interval_apart_and_not_in_the_start_period() {
             "{story}"
         );
         assert!(took >= Duration::from_millis(milliseconds), "{check}: {took:?}");
-        assert!(took < Duration::from_secs(30), "{check}: {took:?}");
+        assert!(took < BOUNDED, "{check}: {took:?}");
         assert_eq!(memory.living(), 0);
     }
     // A pass in the start period counts at once, however many have failed before it.
@@ -135,7 +138,7 @@ async fn m7_failures_count_an_interval_apart_and_not_in_the_start_period() {
     );
     let began = Instant::now();
     project.start().await.unwrap();
-    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+    assert!(began.elapsed() < BOUNDED, "{:?}", began.elapsed());
     project.stop().await.unwrap();
 }
 
@@ -269,7 +272,7 @@ async fn m10_a_project_that_is_dropped_is_removed_in_the_background() {
     let project = project(&memory, TWO);
     project.start().await.unwrap();
     drop(project);
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + BOUNDED;
     while memory.living() > 0 {
         assert!(Instant::now() < deadline);
         tokio::time::sleep(Duration::from_millis(10)).await;

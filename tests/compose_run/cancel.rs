@@ -10,7 +10,7 @@ use bollard::query_parameters::{
 use gym_sandbox::compose::{AsyncSandboxCompose, ProjectName, Source};
 use gym_sandbox::{ErrorKind, SandboxProvider};
 
-use crate::common::docker;
+use crate::common::{cleaned_up, docker};
 use crate::proxy::Cut;
 use crate::support::{assert_gone, behind_proxy, engine, left_of, project, unique};
 
@@ -110,14 +110,14 @@ async fn a_container_that_the_engine_makes_after_its_project_was_removed_leaves_
     // Its volume and its network are gone, and then the create comes to the engine, which makes the volume again.
     assert_gone(&name).await;
     proxy.release();
-    provider.aclose().await.unwrap();
+    cleaned_up(&provider).await;
     assert_eq!(left_of(&name).await, Vec::<String>::new());
     let volume = engine().inspect_volume(&format!("{name}_data")).await;
     assert!(volume.is_err(), "{volume:?}");
 }
 
 async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + Duration::from_secs(120);
     while !holds().await {
         assert!(Instant::now() < deadline, "not in time: {what}");
         tokio::time::sleep(Duration::from_millis(10)).await;

@@ -9,7 +9,9 @@ use serde_json::Value;
 use tokio::process::Command;
 
 use crate::common::docker;
-use crate::fixtures::{are_all, before, cases, files, json, lacks, project_of, remove_images_of, strings};
+use crate::fixtures::{
+    alone, are_all, before, cases, files, json, lacks, project_of, remove_images_of, strings,
+};
 use crate::support::{engine, unique};
 
 /// Fields that differ on purpose, and why.
@@ -279,6 +281,7 @@ async fn d18_the_settings_of_every_fixture_are_those_of_docker_compose() {
             eprintln!("skipped: {short}: {reason}");
             continue;
         }
+        let _alone = alone(&case).await;
         let (our_name, their_name) = (unique(), unique());
         let there = [
             before(&test, &case, &our_name).await,

@@ -4,13 +4,15 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use gym_sandbox::ErrorKind;
-use gym_sandbox::compose::{ComposeEvent, ProgressCallback};
+use gym_sandbox::compose::{ComposeEvent, ProgressCallback, ServiceProgress};
 
 use crate::common::docker;
-use crate::support::{assert_gone, left_of, printed, project, story};
+use crate::support::{
+    assert_gone, beside, engine, left_of, main_process, out_of_time, printed, project, story, unique,
+};
 
-/// Tells "at once" from "after a time-out" on a loaded machine.
-const SOON: Duration = Duration::from_secs(30);
+/// Tells "at once" on a loaded machine from the time that a start may take, or that a check takes to give up.
+const SOON: Duration = Duration::from_secs(240);
 
 fn chain(first: &str, first_more: &str, condition_more: &str) -> String {
     format!(
@@ -51,7 +53,7 @@ async fn b38_d22_a_chain_of_one_shots_runs_in_order_and_their_files_stay_readabl
     let Some(test) = docker().await else { return };
     let project = project(&test, &chain("[sh, -c, 'sleep 0.5; echo done >/result']", "", ""));
     project.start().await.unwrap();
-    assert_eq!(printed(&project, "s3", "cat /proc/1/comm").await, "sleep");
+    assert_eq!(main_process(&project, "s3", "sleep").await, "sleep");
     // It has ended, and is no failure; what it wrote can be had.
     let file = project.service("s1").unwrap().read_file("/result").await.unwrap();
     assert_eq!(&file[..], b"done\n");
@@ -63,9 +65,13 @@ async fn b38_a_service_that_ran_out_of_memory_says_so() {
     let Some(test) = docker().await else { return };
     let project = project(
         &test,
+        // That memory ran out comes on another way than the end of a process: its shell ends later than that.
         "
 services:
-  greedy: {image: 'gym-sandbox/busybox:test', command: [tail, /dev/zero], mem_limit: 8m}
+  greedy:
+    image: gym-sandbox/busybox:test
+    command: [sh, -c, 'tail /dev/zero; code=$$?; sleep 3; exit $$code']
+    mem_limit: 32m
   after:
     image: gym-sandbox/busybox:test
     depends_on: {greedy: {condition: service_completed_successfully}}
@@ -86,7 +92,7 @@ async fn b38_what_is_not_required_costs_a_warning() {
     let Some(test) = docker().await else { return };
     let project = project(&test, &chain("[sh, -c, 'exit 3']", "", ", required: false"));
     project.start().await.unwrap();
-    assert_eq!(printed(&project, "s3", "cat /proc/1/comm").await, "sleep");
+    assert_eq!(main_process(&project, "s3", "sleep").await, "sleep");
     project.stop().await.unwrap();
 }
 
@@ -122,35 +128,25 @@ services:
 #[tokio::test]
 async fn b38_a_one_shot_that_never_ends_is_a_typed_time_out_that_says_who_waits() {
     let Some(test) = docker().await else { return };
-    let project = project(&test, &chain("[sh, -c, 'echo at it; exec sleep 300']", "", ""))
-        .with_timeout(Duration::from_secs(10))
-        .unwrap();
-    let error = project.start().await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Timeout);
+    let yaml = chain("[sh, -c, 'echo at it; exec sleep 300']", "", "");
+    let error = out_of_time(&test, &yaml, "s1 started").await.error;
     assert!(story(&error).contains("`s2` waits for `s1`"), "{}", story(&error));
     let words = "the last output of `s1` was:\nat it";
     assert!(error.to_string().contains(words), "{}", story(&error));
-    assert_gone(&project.project().unwrap()).await;
 }
 
 #[tokio::test]
 async fn b38_a_time_out_tells_the_last_probe_of_who_is_not_healthy() {
     let Some(test) = docker().await else { return };
-    let project = project(
-        &test,
-        "
+    let yaml = "
 services:
   a:
     image: gym-sandbox/busybox:test
     command: sleep 300
     healthcheck: {test: 'echo no luck; exit 3', interval: 60s, start_period: 600s}
   b: {image: 'gym-sandbox/busybox:test', command: sleep 300, depends_on: {a: {condition: service_healthy}}}
-",
-    )
-    .with_timeout(Duration::from_secs(10))
-    .unwrap();
-    let error = project.start().await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Timeout);
+";
+    let error = out_of_time(&test, yaml, "a started").await.error;
     let message = error.to_string();
     for part in [
         "`a` is not healthy (its health check ended with 3 and said:\nno luck)",
@@ -158,7 +154,6 @@ services:
     ] {
         assert!(message.contains(part), "{part}: {message}");
     }
-    assert_gone(&project.project().unwrap()).await;
 }
 
 #[tokio::test]
@@ -196,7 +191,7 @@ services:
   a:
     image: gym-sandbox/busybox:test
     command: [sh, -c, 'sleep 1; touch /ok; exec sleep 300']
-    healthcheck: {test: 'test -f /ok', interval: 60s, timeout: 5s, retries: 3, start_period: 60s}
+    healthcheck: {test: 'test -f /ok', interval: 600s, timeout: 60s, retries: 3, start_period: 600s}
   b:
     image: gym-sandbox/busybox:test
     command: sleep 300
@@ -205,7 +200,7 @@ services:
     );
     let began = Instant::now();
     project.start().await.unwrap();
-    // The engine's own first probe comes after 60 s.
+    // The engine's own first probe comes after 600 s.
     assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
     assert!(printed(&project, "a", "ls /ok").await.contains("/ok"));
     project.stop().await.unwrap();
@@ -214,7 +209,8 @@ services:
 #[tokio::test]
 async fn b40_an_image_that_becomes_unhealthy_fails_the_start_and_disable_switches_its_check_off() {
     let Some(test) = docker().await else { return };
-    let unhealthy = "services: {a: {image: 'gym-sandbox/unhealthy:test'}}";
+    // A busy engine gets its time to say so; what is probed, and how often, is the image's.
+    let unhealthy = "services: {a: {image: 'gym-sandbox/unhealthy:test', healthcheck: {timeout: 60s}}}";
     let project_a = project(&test, unhealthy);
     let error = project_a.start().await.unwrap_err();
     assert!(story(&error).contains("`a` is unhealthy"), "{}", story(&error));
@@ -251,7 +247,7 @@ services:
   a:
     image: gym-sandbox/busybox:test
     command: [sh, -c, 'echo last words; sleep 0.3; exit {code}']
-    healthcheck: {{test: 'false', interval: 60s, start_period: 300s}}
+    healthcheck: {{test: 'false', interval: 60s, start_period: 900s}}
   b: {{image: 'gym-sandbox/busybox:test', command: sleep 300, depends_on: {{a: {{condition: service_healthy}}}}}}
 "
         );
@@ -271,9 +267,17 @@ services:
 #[tokio::test]
 async fn b22_a_restart_loop_is_reported_and_not_waited_out() {
     let Some(test) = docker().await else { return };
+    // The other one keeps the start from ending before a busy engine has started the first one again often enough.
     let project = project(
         &test,
-        "services: {a: {image: 'gym-sandbox/exit:test', restart: always}}",
+        "
+services:
+  a: {image: 'gym-sandbox/exit:test', restart: always}
+  b:
+    image: gym-sandbox/busybox:test
+    command: sleep 900
+    healthcheck: {test: 'false', interval: 60s, start_period: 900s}
+",
     );
     let began = Instant::now();
     let error = project.start().await.unwrap_err();
@@ -286,10 +290,36 @@ async fn b22_a_restart_loop_is_reported_and_not_waited_out() {
     assert_eq!(left_of(&project.project().unwrap()).await, Vec::<String>::new());
 }
 
+/// Holds a start up from the start of a service until its container has ended, however long that takes a busy engine: it
+/// has ended then when the start looks at it first.
+fn until_ended(container: String) -> ProgressCallback {
+    ProgressCallback::new(move |event| {
+        if let ComposeEvent::Service { progress, .. } = event
+            && *progress == ServiceProgress::Started
+        {
+            let container = container.clone();
+            beside(async move {
+                let deadline = Instant::now() + SOON;
+                let runs = async || {
+                    let inspected = engine().inspect_container(&container, None).await.unwrap();
+                    inspected.state.unwrap().running == Some(true)
+                };
+                while runs().await {
+                    assert!(Instant::now() < deadline, "it does not end");
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+            });
+        }
+    })
+}
+
 #[tokio::test]
 async fn b22_a_main_process_that_ends_at_once_fails_the_start_unless_it_ends_well() {
     let Some(test) = docker().await else { return };
-    let failing = project(&test, "services: {a: {image: 'gym-sandbox/exit:test'}}");
+    let name = unique();
+    let failing = project(&test, "services: {a: {image: 'gym-sandbox/exit:test'}}")
+        .with_project_name(name.as_str())
+        .with_progress(until_ended(format!("{name}-a-1")));
     let error = failing.start().await.unwrap_err();
     let story = story(&error);
     assert!(
@@ -307,27 +337,23 @@ async fn b22_a_main_process_that_ends_at_once_fails_the_start_unless_it_ends_wel
 #[tokio::test]
 async fn independent_services_start_side_by_side() {
     let Some(test) = docker().await else { return };
-    let project = project(
-        &test,
-        "
-services:
-  slow: {image: 'gym-sandbox/busybox:test', command: [sh, -c, 'sleep 2; touch /ok; sleep 300'], healthcheck: {test: 'test -f /ok', interval: 1s, retries: 30}}
-  other: {image: 'gym-sandbox/busybox:test', command: sleep 300}
-",
-    );
-    let began = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
-    let seen = std::sync::Arc::clone(&began);
-    let project = project.with_progress(gym_sandbox::compose::ProgressCallback::new(move |event| {
-        seen.lock().unwrap().push(format!("{event:?}"));
-    }));
-    project.start().await.unwrap();
-    let events = began.lock().unwrap().clone();
-    let position = |service: &str, what: &str| {
-        events
-            .iter()
-            .position(|event| event.contains(service) && event.contains(what))
-            .unwrap_or_else(|| panic!("{service} {what}: {events:?}"))
+    // Neither gets healthy before the other one has begun.
+    let service = |own: &str, others: &str| {
+        format!(
+            "
+  {own}:
+    image: gym-sandbox/busybox:test
+    command: [sh, -c, 'touch /data/{own}; exec sleep 300']
+    healthcheck: {{test: 'test -f /data/{others}', interval: 1s, retries: 600}}
+    volumes: ['data:/data']"
+        )
     };
-    assert!(position("\"other\"", "Started") < position("\"slow\"", "Healthy"));
+    let yaml = format!(
+        "services:{}{}\nvolumes: {{data: }}\n",
+        service("one", "other"),
+        service("other", "one")
+    );
+    let project = project(&test, &yaml);
+    project.start().await.unwrap();
     project.stop().await.unwrap();
 }

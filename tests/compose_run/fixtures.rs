@@ -1,6 +1,9 @@
 //! Every folder of compose-fixtures/run: it starts, behaves as its `expect.json` says, and leaves nothing.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use bollard::query_parameters::ListImagesOptionsBuilder;
 use futures::StreamExt;
@@ -12,6 +15,9 @@ use crate::support::{assert_gone, engine, left_of, provider, story, unique};
 
 /// How many projects are up at once.
 const AT_ONCE: usize = 3;
+
+/// How long it may take until a line of a service is in its log.
+const LOGGED: Duration = Duration::from_secs(120);
 
 /// The folders.
 pub(crate) fn cases() -> Vec<PathBuf> {
@@ -27,6 +33,17 @@ pub(crate) fn cases() -> Vec<PathBuf> {
         cases.retain(|case| only.split(',').any(|part| case.to_string_lossy().contains(part)));
     }
     cases
+}
+
+/// Waits until no other test of this program has this case up: a subnet that a case names can be on an engine once.
+pub(crate) async fn alone(case: &Path) -> tokio::sync::OwnedMutexGuard<()> {
+    static CASES: Mutex<Option<HashMap<PathBuf, Arc<tokio::sync::Mutex<()>>>>> = Mutex::new(None);
+    let case = {
+        let mut cases = CASES.lock().unwrap();
+        let cases = cases.get_or_insert_with(HashMap::new);
+        Arc::clone(cases.entry(case.to_owned()).or_default())
+    };
+    case.lock_owned().await
 }
 
 pub(crate) fn are_all() -> bool {
@@ -113,7 +130,7 @@ pub(crate) async fn lacks(case: &Path) -> Option<Lacks> {
 
 /// Removes the images that a project has built.
 pub(crate) async fn remove_images_of(project: &str) {
-    let filter = std::collections::HashMap::from([("reference", vec![format!("{project}-*")])]);
+    let filter = HashMap::from([("reference", vec![format!("{project}-*")])]);
     let options = ListImagesOptionsBuilder::new().filters(&filter).build();
     for image in engine().list_images(Some(options)).await.unwrap() {
         for tag in image.repo_tags {
@@ -158,6 +175,7 @@ pub(crate) async fn before(test: &DockerTest, case: &Path, name: &str) -> Option
 }
 
 async fn run(test: &DockerTest, case: &Path) -> Result<(), String> {
+    let _alone = alone(case).await;
     let name = unique();
     let Some(before) = before(test, case, &name).await else {
         return run_alone(test, case, &name).await;
@@ -261,20 +279,16 @@ async fn check(project: &AsyncSandboxCompose, expected: &Value) -> Result<(), St
     }
     for step in list("log") {
         let service = text(&step, "service");
-        // What a process has printed is in the log a moment later.
-        let mut lines = Vec::new();
-        for _ in 0..100 {
-            let sandbox = project.service(&service).map_err(|error| story(&error))?;
-            lines = sandbox
-                .inspect()
-                .await
-                .map_err(|error| story(&error))?
-                .last_log_lines;
-            if !lines.is_empty() {
-                break;
+        // What a process prints is in the log a moment later.
+        let deadline = Instant::now() + LOGGED;
+        let sandbox = project.service(&service).map_err(|error| story(&error))?;
+        let lines = loop {
+            let detail = sandbox.inspect().await.map_err(|error| story(&error))?;
+            if !detail.last_log_lines.is_empty() || Instant::now() >= deadline {
+                break detail.last_log_lines;
             }
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        };
         if lines != [text(&step, "prints")] {
             return Err(format!("the log of `{service}` is {lines:?}"));
         }
@@ -297,6 +311,7 @@ async fn pre_stop_hooks_and_stop_signals_have_their_say() {
         .flat_map(|case| [(case, false), (case, true)])
     {
         let case = cases().into_iter().find(|path| path.ends_with(case)).unwrap();
+        let _alone = alone(&case).await;
         let name = unique();
         let project = project_of(&test, &case, &name);
         project.start().await.unwrap();

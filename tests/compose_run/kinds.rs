@@ -131,13 +131,13 @@ services:
   base:
     image: gym-sandbox/busybox:test
     command: [sh, -c, 'mkdir /www; echo joined >/www/index.html; exec httpd -f -p 8000 -h /www']
-    healthcheck: {{test: 'wget -qO- http://127.0.0.1:8000/', interval: 1s, timeout: 10s, retries: 30}}
+    healthcheck: {{test: 'wget -qO- http://127.0.0.1:8000/', interval: 1s, timeout: 60s, retries: 300}}
 "
         )
     };
     let joined = project(&test, &yaml("", "service:base"));
     joined.start().await.unwrap();
-    let fetch = "for i in 1 2 3 4 5 6 7 8 9; do wget -qO- http://127.0.0.1:8000/ && break; sleep 0.3; done";
+    let fetch = "until wget -qO- http://127.0.0.1:8000/; do sleep 0.3; done";
     assert_eq!(printed(&joined, "web", fetch).await, "joined");
     joined.stop().await.unwrap();
     for (more, mode, told) in [

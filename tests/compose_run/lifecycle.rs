@@ -4,14 +4,14 @@ use gym_sandbox::compose::{DownOptions, VolumeFate, compose_down};
 use gym_sandbox::{ErrorKind, SandboxProvider};
 
 use crate::common::docker;
-use crate::support::{assert_gone, left_of, lines_of, printed, project, provider, story};
+use crate::support::{assert_gone, left_of, lines_of, main_process, printed, project, provider, story};
 
 const TWO: &str = "
 services:
   db:
     image: gym-sandbox/busybox:test
     command: [sh, -c, 'touch /ok; exec sleep 300']
-    healthcheck: {test: 'test -f /ok', interval: 2s, retries: 3}
+    healthcheck: {test: 'test -f /ok', interval: 2s, retries: 300}
     volumes: ['data:/data']
   web:
     image: gym-sandbox/busybox:test
@@ -35,7 +35,7 @@ async fn d18_a_project_starts_serves_and_leaves_nothing() {
     let page = printed(
         &project,
         "db",
-        "for i in 1 2 3 4 5 6 7 8 9; do wget -qO- http://web:8080/ && break; sleep 0.3; done",
+        "until wget -qO- http://web:8080/; do sleep 0.3; done",
     )
     .await;
     assert_eq!(page, "hello");
@@ -46,7 +46,7 @@ async fn d18_a_project_starts_serves_and_leaves_nothing() {
         "{endpoint:?}"
     );
     // The service's process is the container's own (contract D18).
-    assert_eq!(printed(&project, "web", "cat /proc/1/comm").await, "httpd");
+    assert_eq!(main_process(&project, "web", "httpd").await, "httpd");
     assert_eq!(
         project.start().await.unwrap_err().kind(),
         ErrorKind::AlreadyStarted
@@ -126,7 +126,7 @@ async fn a_project_that_is_there_already_is_not_touched_by_a_second_start() {
     let second = project(&test, TWO).with_project_name(name.as_str());
     assert_eq!(second.start().await.unwrap_err().kind(), ErrorKind::Conflict);
     assert_eq!(left_of(&name).await.len(), 4);
-    assert_eq!(printed(&first, "web", "cat /proc/1/comm").await, "httpd");
+    assert_eq!(main_process(&first, "web", "httpd").await, "httpd");
     first.stop().await.unwrap();
     assert_eq!(left_of(&name).await, Vec::<String>::new());
 }
@@ -152,12 +152,7 @@ services:
     for copy in &copies {
         let own = printed(copy, "db", "hostname").await;
         for _ in 0..20 {
-            let seen = printed(
-                copy,
-                "web",
-                "for i in 1 2 3 4 5; do wget -qO- http://db/i && break; sleep 0.2; done",
-            )
-            .await;
+            let seen = printed(copy, "web", "until wget -qO- http://db/i; do sleep 0.2; done").await;
             assert_eq!(seen, own);
         }
         // `container_name` is a name in the project's networks only.
@@ -186,13 +181,13 @@ services:
   asked:
     image: gym-sandbox/busybox:test
     command: [sh, -c, 'trap \"echo asked >>/data/lines; exit 0\" INT; touch /ok; while true; do sleep 0.1; done']
-    healthcheck: {test: 'test -f /ok', interval: 1s}
+    healthcheck: {test: 'test -f /ok', interval: 1s, retries: 600}
     stop_signal: SIGINT
     volumes: ['data:/data']
   killed:
     image: gym-sandbox/busybox:test
     command: [sh, -c, 'trap \"echo killed >>/data/lines; exit 0\" TERM; touch /ok; while true; do sleep 0.1; done']
-    healthcheck: {test: 'test -f /ok', interval: 1s}
+    healthcheck: {test: 'test -f /ok', interval: 1s, retries: 600}
     volumes: ['data:/data']
 volumes: {data: }
 ";

@@ -8,12 +8,12 @@ use bollard::query_parameters::KillContainerOptions;
 use gym_sandbox::compose::{AsyncSandboxCompose, PlanOptions, Source, VolumeSource};
 use gym_sandbox::{ErrorKind, SandboxProvider};
 
-use crate::common::docker;
+use crate::common::{cleaned_up, docker};
 use crate::proxy::Cut;
 use crate::support::{assert_gone, behind_proxy, engine, left_of, story, unique};
 
 /// Tells an answer from a call that hangs.
-const BOUNDED: Duration = Duration::from_secs(60);
+const BOUNDED: Duration = Duration::from_secs(180);
 
 const YAML: &str = "
 services:
@@ -72,7 +72,7 @@ async fn an_engine_that_goes_away_in_any_phase_of_a_start_leaves_nothing_when_it
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{phase}: {}", story(&error));
         proxy.come_up();
         assert_gone(&project.project().unwrap()).await;
-        provider.aclose().await.unwrap();
+        cleaned_up(&provider).await;
     }
 }
 
@@ -97,7 +97,7 @@ async fn an_answer_that_is_lost_in_any_phase_of_a_start_leaves_nothing() {
             ),
         }
         assert_gone(&name).await;
-        provider.aclose().await.unwrap();
+        cleaned_up(&provider).await;
     }
 }
 
@@ -119,7 +119,7 @@ async fn an_engine_that_goes_away_in_any_phase_of_a_stop_has_it_repeated() {
         // A hook may have had its only run.
         project.stop().await.unwrap();
         assert_eq!(left_of(&name).await, Vec::<String>::new(), "{phase}");
-        provider.aclose().await.unwrap();
+        cleaned_up(&provider).await;
     }
 }
 
@@ -178,6 +178,6 @@ services:
         }
         project.stop().await.unwrap();
         assert_eq!(left_of(&name).await, Vec::<String>::new());
-        provider.aclose().await.unwrap();
+        cleaned_up(&provider).await;
     }
 }

@@ -179,10 +179,10 @@ volumes: {{data: }}
 #[tokio::test]
 async fn an_address_that_another_service_has_is_no_taken_port() {
     let Some(test) = docker().await else { return };
-    // A subnet can be on an engine once.
+    // A subnet can be on an engine once; those of the fixtures are in 10.231.
     let (_, random, ..) = uuid::Uuid::new_v4().as_fields();
     let [high, low] = random.to_be_bytes();
-    let subnet = format!("10.{}.{low}", 200 + high % 50);
+    let subnet = format!("10.{}.{low}", 232 + high % 18);
     let service = format!(
         "{{image: 'gym-sandbox/busybox:test', command: sleep 300, networks: {{n: {{ipv4_address: {subnet}.5}}}}}}"
     );

@@ -1,16 +1,16 @@
 //! A project of a test: its text, its provider, and a look at what is left of it.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bollard::Docker;
 use bollard::query_parameters::{
     ListContainersOptionsBuilder, ListNetworksOptionsBuilder, ListVolumesOptionsBuilder,
 };
-use gym_sandbox::compose::{AsyncSandboxCompose, ProjectName, Source};
+use gym_sandbox::compose::{AsyncSandboxCompose, ComposeEvent, ProgressCallback, ProjectName, Source};
 use gym_sandbox::docker::DockerProvider;
-use gym_sandbox::{Error, SandboxProvider};
+use gym_sandbox::{Error, ErrorKind, SandboxProvider};
 
 use crate::common::{DockerTest, TEST_LABEL};
 use crate::proxy::Proxy;
@@ -19,7 +19,7 @@ use crate::proxy::Proxy;
 const PROJECT: &str = "com.docker.compose.project";
 
 /// How long clean-up in the background may take on a loaded machine.
-const SETTLE: Duration = Duration::from_secs(60);
+const SETTLE: Duration = Duration::from_secs(180);
 
 /// A provider for the facade.
 pub(crate) fn provider(test: &DockerTest) -> Arc<dyn SandboxProvider> {
@@ -110,6 +110,68 @@ pub(crate) async fn printed(project: &AsyncSandboxCompose, service: &str, line: 
     let result = project.service(service).unwrap().exec(line).await.unwrap();
     assert!(result.is_success(), "{line}: {result:?}");
     result.stdout().unwrap_or_default().trim_end().to_owned()
+}
+
+/// What a service's main process is, once its program is that: a shell gives way to it a moment after the start.
+pub(crate) async fn main_process(project: &AsyncSandboxCompose, service: &str, program: &str) -> String {
+    let line = format!("until grep -qx {program} /proc/1/comm; do sleep 0.1; done; cat /proc/1/comm");
+    printed(project, service, &line).await
+}
+
+/// Does something beside the library, in a thread of its own: who calls is in the middle of a start.
+pub(crate) fn beside<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
+    let done = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(work)
+    });
+    done.join().unwrap()
+}
+
+/// A start whose time was up.
+pub(crate) struct OutOfTime {
+    pub(crate) error: Error,
+    /// The progress of its services.
+    pub(crate) told: Vec<String>,
+}
+
+/// Starts a project that never gets ready, for as long as it takes until it has come to this progress in half of its
+/// time: a slow machine gets more of it.
+pub(crate) async fn out_of_time(test: &DockerTest, yaml: &str, progress: &str) -> OutOfTime {
+    let mut limit = Duration::from_secs(10);
+    loop {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&told);
+        let began = Instant::now();
+        let late = project(test, yaml)
+            .with_progress(ProgressCallback::new(move |event| {
+                if let ComposeEvent::Service { service, progress } = event {
+                    sink.lock()
+                        .unwrap()
+                        .push((format!("{service} {progress}"), began.elapsed()));
+                }
+            }))
+            .with_timeout(limit)
+            .unwrap();
+        let error = late.start().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Timeout, "{}", story(&error));
+        assert_gone(&late.project().unwrap()).await;
+        let told = told.lock().unwrap().clone();
+        if told
+            .iter()
+            .any(|(what, when)| what == progress && *when <= limit / 2)
+        {
+            let told = told.into_iter().map(|(what, _)| what).collect();
+            return OutOfTime { error, told };
+        }
+        assert!(
+            limit < SETTLE,
+            "no word of `{progress}` in half of {limit:?}: {told:?}"
+        );
+        limit *= 2;
+    }
 }
 
 /// The lines that services and hooks have written to the volume `data` of a project, which was kept.

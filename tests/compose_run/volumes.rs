@@ -1,9 +1,9 @@
 //! Volumes that are filled before a service sees them (contract D20), and what is refused about mounts.
 
 use gym_sandbox::compose::{AsyncSandboxCompose, PlanOptions, ProjectName, Source, VolumeSource};
-use gym_sandbox::{ErrorKind, FileOwner, PathProblem, Resource, SandboxProvider};
+use gym_sandbox::{ErrorKind, FileOwner, PathProblem, Resource};
 
-use crate::common::docker;
+use crate::common::{cleaned_up, docker};
 use crate::proxy::Cut;
 use crate::support::{behind_proxy, left_of, printed, project, story};
 
@@ -174,8 +174,8 @@ networks: {{theirs: {{external: true, name: {name}_default}}}}
     let seen = printed(
         &guest,
         "b",
-        "for i in 1 2 3 4 5 6 7 8 9; do test -s /theirs/file && break; sleep 0.2; done; cat /theirs/file; \
-         ping -c1 -W3 a >/dev/null && echo reached",
+        "until test -s /theirs/file; do sleep 0.2; done; cat /theirs/file; \
+         ping -c1 -W60 a >/dev/null && echo reached",
     )
     .await;
     assert_eq!(seen, "kept\nreached");
@@ -242,5 +242,5 @@ volumes: {data: }
         }
         assert_eq!(left_of(&name).await, Vec::<String>::new(), "{told}");
     }
-    provider.aclose().await.unwrap();
+    cleaned_up(&provider).await;
 }

@@ -9,6 +9,9 @@ use crate::sandboxes::{
     Box, IS_A_DIRECTORY, NOT_A_DIRECTORY, NOT_FOUND, READ_ONLY, Shape, bytes_of, problem,
 };
 
+/// Tells a call that ends from one that waits for a time-out of the transport.
+const BOUNDED: Duration = Duration::from_secs(60);
+
 #[tokio::test]
 async fn b10_files_of_every_size_and_name_are_written_whole() {
     let Some(sandbox) = Box::busybox().await else {
@@ -158,7 +161,7 @@ async fn b17_a_bad_place_is_told_alike_for_small_and_large() {
             .write(&format!("/no/such/dir/{size}"), bytes_of(size))
             .await
             .unwrap();
-        assert!(began.elapsed() < Duration::from_secs(10));
+        assert!(began.elapsed() < BOUNDED);
         assert_eq!(
             sandbox.sh(&format!("wc -c </no/such/dir/{size}")).await.trim(),
             size.to_string()
@@ -170,7 +173,7 @@ async fn b17_a_bad_place_is_told_alike_for_small_and_large() {
         let began = Instant::now();
         let error = problem(sandbox.write("/tmp/x", bytes_of(size)).await);
         assert_eq!(error, ErrorKind::Sandbox(SandboxReason::Removed));
-        assert!(began.elapsed() < Duration::from_secs(5));
+        assert!(began.elapsed() < BOUNDED);
     }
     sandbox.close().await;
 }

@@ -189,7 +189,7 @@ impl Box {
 
     /// Removes everything; the guard of the test then sees that nothing is left.
     pub(crate) async fn close(self) {
-        self.test.provider.aclose().await.unwrap();
+        crate::common::cleaned_up(&self.test.provider).await;
         self.test.provider.close(&self.handle).await.unwrap();
         for volume in &self.volumes {
             self.client

@@ -11,7 +11,7 @@ use gym_sandbox::{
     PathProblem, SandboxProvider, SandboxSpec,
 };
 
-use crate::common::{BUSYBOX, DockerTest, containers_with, docker_with, long_tests_are_wanted};
+use crate::common::{BUSYBOX, DockerTest, cleaned_up, containers_with, docker_with, long_tests_are_wanted};
 use crate::proxy::{Cut, Proxy};
 use crate::support::{Images, assert_problem, config, docker, image_ids, unique};
 
@@ -167,7 +167,7 @@ async fn d12_a_step_that_fails_is_named_with_its_last_output_and_leaves_nothing(
 
 /// Waits until no image and no container is there whose steps hold the marker.
 async fn left_nothing(before: &BTreeSet<String>, marker: &str) {
-    let deadline = Instant::now() + Duration::from_secs(45);
+    let deadline = Instant::now() + Duration::from_secs(180);
     loop {
         let mut left = Vec::new();
         for id in image_ids().await.difference(before) {
@@ -230,7 +230,7 @@ async fn d12_a_cancelled_build_ends_and_leaves_nothing() {
     assert!(!containers_of(&marker).await.is_empty(), "the step runs");
     building.abort();
     assert!(building.await.unwrap_err().is_cancelled());
-    test.provider.aclose().await.unwrap();
+    cleaned_up(&test.provider).await;
     left_nothing(&before, &marker).await;
 }
 
@@ -318,7 +318,7 @@ async fn d12_a_build_that_is_cancelled_at_any_moment_leaves_nothing() {
         let built = tokio::time::timeout(moment, test.provider.build_image(&spec)).await;
         assert!(!matches!(built, Ok(Ok(_))), "the last step fails");
     }
-    test.provider.aclose().await.unwrap();
+    cleaned_up(&test.provider).await;
     left_nothing(&before, &marker).await;
 }
 
@@ -347,7 +347,7 @@ async fn d12_a_build_that_loses_the_engine_in_the_middle_leaves_nothing() {
             error.report()
         );
     }
-    test.provider.aclose().await.unwrap();
+    cleaned_up(&test.provider).await;
     left_nothing(&before, &marker).await;
 }
 

@@ -9,7 +9,7 @@ use gym_sandbox::{
 };
 
 use crate::common::{BUSYBOX, docker_with};
-use crate::registry::{Access, Answer, FakeRegistry, Registry};
+use crate::registry::{Access, Answer, FakeRegistry, Registry, TakenPort};
 use crate::support::{assert_problem, config, docker};
 
 const JSON: &str = "application/json";
@@ -128,11 +128,8 @@ async fn d12_an_image_for_other_platforms_only_is_a_platform_error() {
 #[tokio::test(flavor = "multi_thread")]
 async fn d12_a_registry_that_is_not_there_is_offline() {
     let Some(test) = docker().await else { return };
-    let port = {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        listener.local_addr().unwrap().port()
-    };
-    let image = format!("127.0.0.1:{port}/some/image:1");
+    let port = TakenPort::new();
+    let image = format!("127.0.0.1:{}/some/image:1", port.number());
     let error = test
         .provider
         .pull_image(&image, &PullOptions::default())

@@ -18,7 +18,7 @@ use super::labels::name_of;
 /// How long the engine waits where neither the caller nor the container says.
 const USUAL_GRACE: Duration = Duration::from_secs(10);
 
-/// How long a second network of a name may be there, and how often it is looked for.
+/// How long a second network of a name may be there once it is seen, and how often it is looked for.
 const GIVES_WAY: Duration = Duration::from_secs(10);
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
@@ -26,10 +26,13 @@ impl DockerProvider {
     /// Starts a container. While there are two networks of one name an engine that allows that starts nothing in either:
     /// another process has begun the same project and gives way, which is waited for shortly (bugs B33).
     pub(super) async fn start_created(&self, container: &str) -> Result<()> {
-        let deadline = Instant::now() + GIVES_WAY;
+        let mut deadline = None;
         loop {
             match self.start_once(container).await {
-                Err(failure) if is_ambiguous(&failure) && Instant::now() < deadline => {
+                Err(failure)
+                    if is_ambiguous(&failure)
+                        && Instant::now() <= *deadline.get_or_insert_with(|| Instant::now() + GIVES_WAY) =>
+                {
                     tokio::time::sleep(LOOK_AGAIN).await;
                 }
                 started => return started.map_err(|failure| not_started(container, failure)),

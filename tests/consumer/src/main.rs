@@ -55,7 +55,7 @@ services:
   store:
     image: ${IMAGE}
     command: [sh, -c, 'touch /ready; exec sleep 300']
-    healthcheck: {test: 'test -f /ready', interval: 5s}
+    healthcheck: {test: 'test -f /ready', interval: 5s, retries: 60}
     volumes: ['data:/data']
   fill:
     image: ${IMAGE}

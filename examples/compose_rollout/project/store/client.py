@@ -9,7 +9,7 @@ import sys
 def ask(*lines):
     """The answers to some lines, in order."""
     host, _, port = os.environ.get("STORE", "127.0.0.1:7000").partition(":")
-    with socket.create_connection((host, int(port)), timeout=10) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         stream = connection.makefile("rw")
         for line in lines:
             stream.write(line + "\n")
