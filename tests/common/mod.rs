@@ -20,8 +20,9 @@ pub(crate) const STATIC: &str = "gym-sandbox/static:test";
 /// The label that every sandbox of a test carries; its value says which test process and which of its tests.
 pub(crate) const TEST_LABEL: &str = "test-run";
 
-/// How long a removed sandbox may take to go, and a cancelled create to be cleaned up.
-const SETTLE: Duration = Duration::from_secs(30);
+/// How long a removed sandbox may take to go, and a cancelled create to be cleaned up: a busy engine takes many times the
+/// usual for each of its calls.
+const SETTLE: Duration = Duration::from_secs(120);
 
 /// Names this test process. Give it to child processes as `GYM_SANDBOX_RUN`.
 pub(crate) fn run_label() -> &'static str {
