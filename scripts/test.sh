@@ -11,11 +11,11 @@ ROOT=$(dirname "$SCRIPTS")
 # shellcheck source=lib/rust.sh
 . "$SCRIPTS/lib/rust.sh"
 
-LIMIT_S=3000
+LIMIT_S=9000
 case ${1:-} in
 --long)
     export GYM_SANDBOX_LONG=1
-    LIMIT_S=7200
+    LIMIT_S=18000
     shift
     ;;
 -h | --help)
@@ -35,7 +35,7 @@ leftovers() { "$SCRIPTS/engine.sh" leftovers | sed '/^volume gym-sandbox-lease-/
 # Sets LEFT to what is there now and was not before the tests; fails when the engine is gone.
 # Cleaning up goes on for a moment after the last test has ended.
 find_left() {
-    local deadline=$((SECONDS + 20)) now
+    local deadline=$((SECONDS + 60)) now
     while true; do
         now=$(leftovers) || return 1
         LEFT=$(comm -13 <(printf '%s\n' "$BEFORE") <(printf '%s\n' "$now"))
