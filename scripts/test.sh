@@ -11,11 +11,11 @@ ROOT=$(dirname "$SCRIPTS")
 # shellcheck source=lib/rust.sh
 . "$SCRIPTS/lib/rust.sh"
 
-LIMIT_S=3000
+LIMIT_S=9000
 case ${1:-} in
 --long)
     export GYM_SANDBOX_LONG=1
-    LIMIT_S=7200
+    LIMIT_S=18000
     shift
     ;;
 -h | --help)

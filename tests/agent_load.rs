@@ -56,7 +56,8 @@ struct Held {
 }
 
 async fn held(test: &DockerTest, handle: &SandboxHandle) -> Held {
-    let line = "ls /proc/1/fd | wc -l; cat /proc/1/status; ls -d /proc/[0-9]* | wc -l";
+    // Counted by the shell itself: another program may be there already or not.
+    let line = "set -- /proc/1/fd/*; echo $#; set -- /proc/[0-9]*; echo $#; cat /proc/1/status";
     let result = test.provider.exec(handle, ExecOptions::new(line)).await.unwrap();
     let printed = result.stdout().unwrap();
     let number = |line: Option<&str>| line.and_then(|line| line.trim().parse().ok()).unwrap();
@@ -65,7 +66,7 @@ async fn held(test: &DockerTest, handle: &SandboxHandle) -> Held {
         resident_kib: resident_kib(&std::fs::read_to_string("/proc/self/status").unwrap()),
         agent_descriptors: number(printed.lines().next()),
         agent_kib: resident_kib(&printed),
-        processes: number(printed.lines().last()),
+        processes: number(printed.lines().nth(1)),
     }
 }
 
@@ -80,12 +81,12 @@ async fn one(test: &DockerTest, handle: &SandboxHandle, number: u64, random: &Ra
     };
     let options = ExecOptions::new(["sh", "-c", &line])
         .with_stdin(vec![b'x'; 1000])
-        .with_timeout(Duration::from_secs(120));
+        .with_timeout(Duration::from_secs(600));
     let exec = test.provider.exec(handle, options);
     let patience = if number.is_multiple_of(3) {
         Duration::from_millis(random.below(60))
     } else {
-        Duration::from_secs(150)
+        Duration::from_secs(700)
     };
     let Ok(result) = tokio::time::timeout(patience, exec).await else {
         assert!(number.is_multiple_of(3), "command {number} does not end");
@@ -141,8 +142,8 @@ async fn d02_d03_no_code_is_lost_and_nothing_is_left_under_random_cancellation()
     );
     assert_eq!(after.processes, before.processes, "processes are left: {after:?}");
     assert!(after.descriptors <= before.descriptors, "{before:?}, {after:?}");
-    assert_eq!(
-        after.agent_descriptors, before.agent_descriptors,
+    assert!(
+        after.agent_descriptors <= before.agent_descriptors,
         "{before:?}, {after:?}"
     );
     assert!(
@@ -161,21 +162,25 @@ async fn d02_d03_no_code_is_lost_and_nothing_is_left_under_random_cancellation()
 
 /// Waits until what was cancelled has been cleaned up.
 async fn settled(test: &DockerTest, handle: &SandboxHandle, before: Option<&Held>) -> Held {
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + Duration::from_secs(300);
+    let mut last: Option<Held> = None;
     loop {
         let now = held(test, handle).await;
         let at_rest = match before {
-            // The agent, the runner, and the shell with its pipe's two ends.
-            None => now.processes <= 4,
+            // The agent, the runner and the shell, and the agent has done with all others.
+            None => {
+                now.processes <= 3 && last.is_some_and(|last| last.agent_descriptors == now.agent_descriptors)
+            }
             Some(before) => {
                 now.processes == before.processes
-                    && now.agent_descriptors == before.agent_descriptors
+                    && now.agent_descriptors <= before.agent_descriptors
                     && now.descriptors <= before.descriptors
             }
         };
         if at_rest || Instant::now() >= deadline {
             return now;
         }
+        last = Some(now);
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }

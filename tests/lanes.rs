@@ -1,5 +1,5 @@
 //! Close, status and inspect wait behind nothing: not behind commands that hang, not behind creates that do (design,
-//! "Lanes"; bugs B20). One test at a time, as they measure.
+//! "Lanes"; bugs B20).
 
 #![allow(clippy::unwrap_used, reason = "what can't be done fails the test")]
 #![allow(clippy::print_stderr, reason = "a skipped test says why")]
@@ -25,42 +25,15 @@ use proxy::{Cut, Proxy};
 const EXECS: usize = 4;
 const CREATES: usize = 2;
 
-/// How often each call is measured; the quickest counts, as the machine has other work, too.
-const TIMES: usize = 3;
+/// How long a call may take that waits behind nothing, on a machine that is busy with other work. What is full in these
+/// tests stays full for longer than this: whoever waits behind it has no answer in time.
+const SOON: Duration = Duration::from_secs(60);
 
-/// A call that is quicker than this at rest is not asked to be quicker than five times it.
-const FLOOR: Duration = Duration::from_millis(200);
-
-/// How long close, status and inspect take at best.
-#[derive(Debug, Clone, Copy)]
-struct Took {
-    close: Duration,
-    status: Duration,
-    inspect: Duration,
-}
-
-/// Measures on sandboxes that are closed thereby.
-async fn measure(test: &DockerTest, handles: Vec<SandboxHandle>) -> Took {
-    let mut took = Took {
-        close: Duration::MAX,
-        status: Duration::MAX,
-        inspect: Duration::MAX,
-    };
-    for handle in handles {
-        let began = Instant::now();
-        assert_eq!(
-            test.provider.status(&handle).await.unwrap(),
-            SandboxStatus::Running
-        );
-        took.status = took.status.min(began.elapsed());
-        let began = Instant::now();
-        test.provider.inspect(&handle).await.unwrap();
-        took.inspect = took.inspect.min(began.elapsed());
-        let began = Instant::now();
-        test.provider.close(&handle).await.unwrap();
-        took.close = took.close.min(began.elapsed());
-    }
-    took
+async fn soon<T>(what: &str, call: impl Future<Output = gym_sandbox::Result<T>>) -> T {
+    tokio::time::timeout(SOON, call)
+        .await
+        .unwrap_or_else(|_| panic!("{what} waits"))
+        .unwrap()
 }
 
 async fn sandboxes(test: &DockerTest, number: usize) -> Vec<SandboxHandle> {
@@ -72,7 +45,7 @@ async fn sandboxes(test: &DockerTest, number: usize) -> Vec<SandboxHandle> {
 }
 
 async fn until<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
-    let deadline = Instant::now() + Duration::from_secs(45);
+    let deadline = Instant::now() + 2 * SOON;
     while !holds().await {
         assert!(Instant::now() < deadline, "not in time: {what}");
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -109,11 +82,7 @@ async fn close_status_and_inspect_wait_behind_no_full_lane() {
     let Some(test) = docker_with(config).await else {
         return;
     };
-    let usual = {
-        let handles = sandboxes(&test, TIMES).await;
-        measure(&test, handles).await
-    };
-    let handles = sandboxes(&test, TIMES + 1).await;
+    let handles = sandboxes(&test, 2).await;
 
     // Twice as many commands as there are slots, and none of them ends.
     let mut tasks = Tasks(Vec::new());
@@ -124,10 +93,11 @@ async fn close_status_and_inspect_wait_behind_no_full_lane() {
             let _ended = provider.exec(&handle, command).await;
         }));
     }
-    until("the exec lane is full", || async {
-        proxy.requests("/exec/") >= EXECS
-    })
-    .await;
+    let begun = || {
+        let is_start = |line: &&String| line.contains("/exec/") && line.contains("/start ");
+        proxy.lines().iter().filter(is_start).count()
+    };
+    until("the exec lane is full", || async { begun() >= EXECS }).await;
     // Twice as many creates as there are slots, and the engine answers none of those that got one.
     let creates = proxy.requests("/containers/create");
     for _ in 0..CREATES {
@@ -144,30 +114,16 @@ async fn close_status_and_inspect_wait_behind_no_full_lane() {
     })
     .await;
 
-    let full = measure(&test, handles[1..].to_vec()).await;
-    for (what, usual, full) in [
-        ("close", usual.close, full.close),
-        ("status", usual.status, full.status),
-        ("inspect", usual.inspect, full.inspect),
-    ] {
-        println!("{what}: usually {usual:?}, with full lanes {full:?}");
-        assert!(
-            full <= 5 * usual.max(FLOOR),
-            "{what} takes {full:?} with full lanes, {usual:?} usually"
-        );
+    // The second is the sandbox whose commands hang: it closes as well, and ends them.
+    for handle in [&handles[1], &handles[0]] {
+        let status = soon("status", test.provider.status(handle)).await;
+        assert_eq!(status, SandboxStatus::Running);
+        soon("inspect", test.provider.inspect(handle)).await;
+        soon("close", test.provider.close(handle)).await;
     }
     assert!(
         proxy.requests("/containers/create") == creates + CREATES,
         "more creates were sent than have a slot"
-    );
-
-    // The sandbox whose commands hang closes as well, and ends them.
-    let began = Instant::now();
-    test.provider.close(&handles[0]).await.unwrap();
-    assert!(
-        began.elapsed() <= 5 * usual.close.max(FLOOR),
-        "closing under the commands took {:?}",
-        began.elapsed()
     );
     drop(tasks);
     proxy.go_down();
@@ -217,7 +173,7 @@ async fn slots_come_back_after_a_cancellation_a_timeout_and_an_error() {
         let made = test.provider.create(&common::busybox()).await.unwrap();
         test.provider.close(&made).await.unwrap();
     };
-    tokio::time::timeout(Duration::from_secs(30), work)
+    tokio::time::timeout(5 * SOON, work)
         .await
         .expect("the slots are free");
     test.provider.close(&handle).await.unwrap();

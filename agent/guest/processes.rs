@@ -114,24 +114,35 @@ pub(crate) fn signal_children(number: i32) -> bool {
     true
 }
 
-/// Living children of this process whose environment marks them as of this command, with all their descendants.
-pub(crate) fn marked(entry: &[u8]) -> Vec<i32> {
+/// What is to be seen of a command whose runner is gone.
+#[derive(Debug, Default)]
+pub(crate) struct Marked {
+    /// Living children of this process whose environment marks them as of this command, with all their descendants.
+    pub(crate) found: Vec<i32>,
+    /// A living child shows no environment at all yet: it is about to become another program, and may be one of them.
+    pub(crate) is_unclear: bool,
+}
+
+/// Looks once for what a command whose runner is gone has left.
+pub(crate) fn marked(entry: &[u8]) -> Marked {
     let own = own_pid();
-    let is_marked = |pid: i32| {
-        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|line| line == entry)
-    };
+    let mut marked = Marked::default();
     let living = descendants(own);
-    let tops = living
-        .iter()
-        .filter(|process| process.parent == own && is_marked(process.pid));
-    let mut found: Vec<i32> = tops.map(|process| process.pid).collect();
-    for process in &living {
-        if found.contains(&process.parent) {
-            found.push(process.pid);
+    for process in living.iter().filter(|process| process.parent == own) {
+        let environment = fs::read(format!("/proc/{}/environ", process.pid)).unwrap_or_default();
+        if environment.split(|byte| *byte == 0).any(|line| line == entry) {
+            marked.found.push(process.pid);
+        } else if environment.is_empty() {
+            let arguments = fs::read(format!("/proc/{}/cmdline", process.pid));
+            marked.is_unclear |= arguments.is_ok_and(|arguments| arguments.is_empty());
         }
     }
-    found
+    for process in &living {
+        if marked.found.contains(&process.parent) {
+            marked.found.push(process.pid);
+        }
+    }
+    marked
 }
 
 fn own_pid() -> i32 {

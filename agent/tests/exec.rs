@@ -2,7 +2,9 @@
 
 mod common;
 
-use common::{Agent, Client, Finished, is_root, request, shell};
+use common::{
+    Agent, Client, Finished, KILL_WAIT_MS, is_root, request, shell, with_enough_time, write_program,
+};
 use gym_sandbox_agent::FINGERPRINT;
 use gym_sandbox_agent::protocol::{
     AgentMessage, ClientMessage, ExecRequest, ExitCause, Fingerprint, SignalTarget, StartStage, Stream,
@@ -153,15 +155,15 @@ fn failures_to_start_say_what_and_why() {
     let (_agent, mut client) = agent();
     let folder = std::env::temp_dir().join(common::unique_name());
     std::fs::create_dir(&folder).expect("made");
-    let file = |name: &str, bytes: &[u8], mode: u32| {
+    let file = |name: &str, bytes: &[u8]| {
         let path = folder.join(name);
-        std::fs::write(&path, bytes).expect("written");
-        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(mode)).expect("set");
+        write_program(&path, bytes);
         path.to_str().expect("text").to_owned()
     };
-    let garbage = file("garbage", b"\x01\x02\x03", 0o755);
-    let orphan = file("orphan", b"#!/no/such/interpreter\n", 0o755);
-    let plain = file("plain", b"#!/bin/sh\n", 0o644);
+    let garbage = file("garbage", b"\x01\x02\x03");
+    let orphan = file("orphan", b"#!/no/such/interpreter\n");
+    let plain = file("plain", b"#!/bin/sh\n");
+    std::fs::set_permissions(&plain, std::os::unix::fs::PermissionsExt::from_mode(0o644)).expect("set");
     let long = "x".repeat(200_000);
     let in_folder = |cwd: &str| ExecRequest {
         cwd: cwd.into(),
@@ -253,7 +255,7 @@ fn a_closed_input_is_told() {
     client.follow(channel, &mut finished, |finished| {
         finished.order.contains(&"closed")
     });
-    client.send(channel, &ClientMessage::Kill(5000));
+    client.send(channel, &ClientMessage::Kill(KILL_WAIT_MS));
     client.follow(channel, &mut finished, |finished| finished.is_gone);
 }
 
@@ -297,16 +299,22 @@ fn credit_of_one_stream_stops_no_other() {
 #[test]
 fn a_background_child_holds_nothing_up() {
     let (_agent, mut client) = agent();
-    let channel = client.begin(shell("(sleep 0.3; echo late; sleep 100) & echo early; exit 3"));
+    let go = std::env::temp_dir().join(common::unique_name());
+    let channel = client.begin(shell(&format!(
+        "(until [ -e {} ]; do sleep 0.01; done; echo late; sleep 1000) & echo early; exit 3",
+        go.display()
+    )));
     let mut finished = Finished::default();
     client.follow(channel, &mut finished, |finished| finished.drained.len() == 2);
     assert_eq!((finished.text().as_str(), finished.code()), ("early\n", 3));
     assert!(finished.ended.is_empty());
+    std::fs::write(&go, "").expect("written");
     client.follow(channel, &mut finished, |finished| {
         finished.text() == "early\nlate\n"
     });
+    std::fs::remove_file(go).expect("removed");
     client.send(channel, &ClientMessage::Detach);
-    client.send(channel, &ClientMessage::Kill(5000));
+    client.send(channel, &ClientMessage::Kill(KILL_WAIT_MS));
     client.follow(channel, &mut finished, |finished| finished.is_gone);
     assert_eq!(finished.ended.len(), 2);
     assert_eq!(finished.exit.expect("exited").cause, ExitCause::Itself);
@@ -340,17 +348,27 @@ fn detached_output_is_read_and_counted() {
 #[test]
 fn a_timeout_kills_the_tree_and_says_so() {
     let (_agent, mut client) = agent();
-    let mut request = shell("echo before; setsid sleep 100 & sleep 100");
-    request.timeout_ms = 200;
-    let finished = client.run(request);
-    assert_eq!(finished.text(), "before\n");
-    let exit = finished.exit.expect("exited");
-    assert_eq!((exit.signal, exit.cause), (Some(9), ExitCause::Timeout));
-    let (killed, survivors, is_unsure) = finished.killed.expect("told");
-    assert!(
-        killed >= 2 && survivors.is_empty() && !is_unsure,
-        "{killed} {survivors:?}"
-    );
+    let begun = std::env::temp_dir().join(common::unique_name());
+    with_enough_time(|timeout_ms| {
+        // The file is there when the child is, and what was printed before it.
+        let mut request = shell(&format!(
+            "echo before; setsid sleep 1000 & echo >{}; sleep 1000",
+            begun.display()
+        ));
+        request.timeout_ms = timeout_ms.into();
+        let finished = client.run(request);
+        let exit = finished.exit.expect("exited");
+        assert_eq!((exit.signal, exit.cause), (Some(9), ExitCause::Timeout));
+        let (killed, survivors, is_unsure) = finished.killed.clone().expect("told");
+        assert!(survivors.is_empty() && !is_unsure, "{finished:?}");
+        let was_begun = begun.exists();
+        if was_begun {
+            assert_eq!(finished.text(), "before\n");
+            assert!(killed >= 2, "{finished:?}");
+        }
+        was_begun
+    });
+    std::fs::remove_file(begun).expect("removed");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Agent, Client, Finished, request, shell, wait_until};
+use common::{Agent, Client, Finished, KILL_WAIT_MS, request, shell, wait_until};
 use gym_sandbox_agent::protocol::{AgentMessage, ClientMessage, ExecRequest};
 
 fn long() -> bool {
@@ -44,6 +44,7 @@ fn many_commands_leave_nothing_and_lose_nothing() {
     client.greet();
     let pid = agent.pid();
     client.sh("true");
+    wait_until("the first runner is reaped", || children(pid).is_empty());
     let (descriptors_before, memory_before) = (descriptors(pid), memory_kib(pid));
     let start = Instant::now();
     // 64 in flight; a seventh of them is killed at some time.
@@ -68,7 +69,7 @@ fn many_commands_leave_nothing_and_lose_nothing() {
         if kills.len() > 5
             && let Some(channel) = kills.pop_front()
         {
-            client.send(channel, &ClientMessage::Kill(5000));
+            client.send(channel, &ClientMessage::Kill(KILL_WAIT_MS));
         }
         let (channel, message) = client.next();
         if matches!(message, AgentMessage::Killed { .. }) {
@@ -99,7 +100,7 @@ fn many_commands_leave_nothing_and_lose_nothing() {
     );
     println!("memory {memory_before} -> {} KiB", memory_kib(pid));
     wait_until("all runners are reaped", || children(pid).is_empty());
-    wait_until("no descriptor is left", || descriptors(pid) == descriptors_before);
+    wait_until("no descriptor is left", || descriptors(pid) <= descriptors_before);
     assert!(memory_kib(pid) < memory_before + 2048);
 }
 
@@ -147,9 +148,14 @@ fn what_much_output_takes() {
     let mut buffer = vec![0; 256 * 1024];
     let mut seen = 0;
     while seen < total {
-        let count = std::io::Read::read(&mut client.stream, &mut buffer).expect("read");
-        assert!(count > 0);
-        seen += count;
+        match std::io::Read::read(&mut client.stream, &mut buffer) {
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            count => {
+                let count = count.expect("read");
+                assert!(count > 0);
+                seen += count;
+            }
+        }
     }
     let seconds = start.elapsed().as_secs_f64();
     println!(
@@ -185,7 +191,7 @@ fn a_neighbour_is_hardly_slowed_by_much_output() {
         times.push(start.elapsed());
     }
     println!("true beside much output {:?}", median(times));
-    client.send(loud, &ClientMessage::Kill(5000));
+    client.send(loud, &ClientMessage::Kill(KILL_WAIT_MS));
 }
 
 /// What a plain process with one pipe of output needs, to compare with.

@@ -16,8 +16,6 @@ use crate::story;
 
 const RUNNER: &str = "run_tests.py";
 const PROCESSES: &str = "processes.py";
-/// How long one run of the tests may take; they need about a second.
-const TEST_TIMEOUT: Duration = Duration::from_secs(15);
 /// What a sandbox may use: a candidate that wants all of it must not slow down the others.
 const MEMORY_MIB: u64 = 256;
 const CPUS: f64 = 1.0;
@@ -48,6 +46,7 @@ pub(crate) struct Judge {
     provider: Arc<dyn SandboxProvider>,
     image: String,
     folder: PathBuf,
+    test_timeout: Duration,
     handles: Mutex<Vec<SandboxHandle>>,
 }
 
@@ -85,12 +84,14 @@ impl Judge {
         image: String,
         folder: PathBuf,
         place: Place,
+        test_timeout: Duration,
     ) -> Self {
         Self {
             place,
             provider,
             image,
             folder,
+            test_timeout,
             handles: Mutex::new(Vec::new()),
         }
     }
@@ -222,7 +223,7 @@ impl Judge {
             }
         }
         let Some(after) = after else {
-            return worthless(exit, story::without_report(&result, TEST_TIMEOUT));
+            return worthless(exit, story::without_report(&result, self.test_timeout));
         };
         let failed = after.failed.len();
         if failed > 0 {
@@ -260,7 +261,7 @@ impl Judge {
     ) -> Result<(ExecResult, Option<Report>), Error> {
         let remote = directories.tool(&format!("{name}.json"));
         let (runner, project) = (directories.tool(RUNNER), directories.project.as_str());
-        let run = ExecOptions::new(["python3", &runner, project, &remote]).with_timeout(TEST_TIMEOUT);
+        let run = ExecOptions::new(["python3", &runner, project, &remote]).with_timeout(self.test_timeout);
         let result = sandbox.exec_with(run).await?;
         let folder =
             tempfile::tempdir().map_err(|error| local(error, "no folder for the report can be made"))?;

@@ -15,6 +15,7 @@
 //! | `--image REF` | `ROLLOUT_IMAGE` | `gym-sandbox/debian:test`; it needs `python3` and `git` |
 //! | `--provider NAME` | `ROLLOUT_PROVIDER` | `docker`; `local` runs on this machine, **without isolation** and without the candidates that need a wall |
 //! | `--folder DIR` | `ROLLOUT_FOLDER` | this folder: `project`, `patches`, `expected.json` and the judge's two programs |
+//! | `--test-timeout-s N` | `ROLLOUT_TEST_TIMEOUT_S` | `15`: how long one run of the tests may take, which need about a second |
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example prints")]
 
@@ -34,7 +35,7 @@ mod table;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use gym_sandbox::docker::{DockerConfig, DockerProvider};
 use gym_sandbox::local::{LocalConfig, LocalProvider};
@@ -72,7 +73,13 @@ async fn run(options: Options) -> Result<ExitCode, Failure> {
             (Arc::new(LocalProvider::new(config)?), Place::Below(folder))
         }
     };
-    let judge = Judge::new(Arc::clone(&provider), options.image, options.folder, place);
+    let judge = Judge::new(
+        Arc::clone(&provider),
+        options.image,
+        options.folder,
+        place,
+        options.test_timeout,
+    );
     let start = Instant::now();
     let judging = futures::future::join_all(candidates.iter().map(|candidate| judge.judge(candidate)));
     let judgements = match until_interrupt(&*provider, judging).await? {
@@ -146,6 +153,14 @@ struct Options {
     backend: Backend,
     image: String,
     folder: PathBuf,
+    test_timeout: Duration,
+}
+
+fn seconds(text: &str) -> Result<Duration, Failure> {
+    match text.parse() {
+        Ok(seconds) if seconds > 0 => Ok(Duration::from_secs(seconds)),
+        _ => Err(format!("`{text}` is no number of seconds").into()),
+    }
 }
 
 impl Options {
@@ -159,6 +174,7 @@ impl Options {
                 concat!(env!("CARGO_MANIFEST_DIR"), "/examples/rollout"),
             )
             .into(),
+            test_timeout: seconds(&variable("ROLLOUT_TEST_TIMEOUT_S", "15"))?,
         };
         let mut arguments = Arguments::of_process();
         while let Some(option) = arguments.option() {
@@ -166,7 +182,13 @@ impl Options {
                 "--image" => options.image = arguments.value(&option)?,
                 "--provider" => options.backend = Backend::read(&arguments.value(&option)?)?,
                 "--folder" => options.folder = arguments.value(&option)?.into(),
-                _ => return Err(unknown(&option, "--provider, --image and --folder")),
+                "--test-timeout-s" => options.test_timeout = seconds(&arguments.value(&option)?)?,
+                _ => {
+                    return Err(unknown(
+                        &option,
+                        "--provider, --image, --folder and --test-timeout-s",
+                    ));
+                }
             }
         }
         Ok(options)

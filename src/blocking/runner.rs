@@ -92,6 +92,11 @@ impl LoopRunner {
         self.close_timeout
     }
 
+    #[cfg(test)]
+    pub(super) fn set_close_timeout(&mut self, timeout: Duration) {
+        self.close_timeout = timeout;
+    }
+
     pub(super) fn is_closed(&self) -> bool {
         self.thread().is_none()
     }

@@ -268,9 +268,10 @@ mod tests {
 
     #[tokio::test]
     async fn c18_a_call_whose_connection_could_not_be_opened_has_begun_nothing() {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
-        let address = format!("tcp://{}", listener.local_addr().expect("it is bound"));
-        drop(listener);
+        // Taken, so that nobody else gets it, and not listened on.
+        let taken = tokio::net::TcpSocket::new_v4().expect("a socket is made");
+        taken.bind(([127, 0, 0, 1], 0).into()).expect("a port is free");
+        let address = format!("tcp://{}", taken.local_addr().expect("it is bound"));
         let client = bollard::Docker::connect_with_http(&address, 10, bollard::API_DEFAULT_VERSION);
         let client = client.expect("the address is one");
         let failure = call(QUICK, client.ping()).await.expect_err("nobody listens");

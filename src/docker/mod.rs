@@ -16,6 +16,8 @@ mod create;
 mod doctor;
 mod endpoint;
 mod exec;
+#[cfg(test)]
+mod executable;
 mod failure;
 mod forward;
 mod image;

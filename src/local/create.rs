@@ -112,7 +112,9 @@ impl LocalProvider {
         let root = self.config().workspace_root.clone();
         let others = self.config().file_roots.clone();
         let (folder, reaper) = (id.to_string(), self.reaper().clone());
-        let (made, roots) = blocking(Operation::Create, move || {
+        // Where the caller is gone by then, the folder is still made: closing the provider waits until it is removed.
+        let pledge = reaper.pledge();
+        let (made, roots, _pledge) = blocking(Operation::Create, move || {
             let keeps = given.is_some();
             let path = match given {
                 Some(given) => {
@@ -133,7 +135,8 @@ impl LocalProvider {
                 keeps,
                 reaper,
             };
-            Ok((made, roots))
+            // In this order they are dropped.
+            Ok((made, roots, pledge))
         })
         .await?;
         let keeps_workspace = made.keeps;

@@ -6,6 +6,7 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -147,7 +148,13 @@ async fn drain(
         tokio::select! {
             () = running.stdout.step(hurry) => {}
             () = running.stderr.step(hurry) => {}
-            () = tokio::time::sleep_until(until) => return false,
+            // What has come while this process stood still is no silence.
+            () = tokio::time::sleep_until(until) => {
+                let stdout = running.stdout.step(hurry).now_or_never();
+                if stdout.or_else(|| running.stderr.step(hurry).now_or_never()).is_none() {
+                    return false;
+                }
+            }
         }
         if Instant::now() >= deadline {
             return running.stdout.is_over() && running.stderr.is_over();
@@ -181,5 +188,39 @@ async fn sleep_until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::local::process::start;
+    use crate::local::{LocalConfig, LocalProvider, LocalRaw};
+    use crate::provider::SandboxProvider;
+    use crate::spec::{ExecOptions, SandboxSpec};
+
+    #[tokio::test]
+    async fn what_has_come_is_read_however_late_it_is_looked_for() {
+        let root = tempfile::tempdir().unwrap();
+        let config = LocalConfig::default().with_workspace_root(root.path());
+        let provider = LocalProvider::new(config).unwrap();
+        let handle = provider.create(&SandboxSpec::default()).await.unwrap();
+        let sandbox = &handle.raw::<LocalRaw>().unwrap().sandbox;
+        let hurry = CancellationToken::new();
+        // What is ready at once is taken in any order.
+        for _ in 0..20 {
+            let outputs = Outputs::new(1024);
+            let sinks = (outputs.stdout.clone(), outputs.stderr.clone());
+            let options = ExecOptions::new("echo out; echo err >&2");
+            let mut running = start(sandbox, "/bin/sh", &options, sinks).ok().unwrap();
+            running.child.wait().await.unwrap();
+            // The runtime looks for what is ready when there is nothing else to do.
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            let far = Instant::now() + Duration::from_secs(600);
+            assert!(drain(&mut running, &hurry, far, Duration::ZERO).await);
+            let (stdout, stderr) = outputs.finish();
+            assert_eq!((&*stdout.text(), &*stderr.text()), ("out\n", "err\n"));
+        }
+        provider.close(&handle).await.unwrap();
     }
 }

@@ -18,6 +18,11 @@ use super::drive::{self, End, Outputs};
 use super::kill::{KillReport, Target, kill_tree};
 use super::process::{Running, blocking, start};
 
+/// How long a program may be open for writing. A child that another call starts while a file is uploaded has that file, too,
+/// until it has become its own program: then it can't be run for a moment.
+const BUSY: Duration = Duration::from_secs(5);
+const BUSY_PAUSE: Duration = Duration::from_millis(5);
+
 /// The limit of commands at once: one for each number, over the whole process (contract O8).
 pub(super) fn lane(concurrency: usize) -> Arc<Semaphore> {
     static LANES: Mutex<BTreeMap<usize, Arc<Semaphore>>> = Mutex::new(BTreeMap::new());
@@ -142,10 +147,15 @@ impl LocalProvider {
             ExecTimeout::Never => None,
             ExecTimeout::After(timeout) => Some(timeout),
         };
-        let sinks = (outputs.stdout.clone(), outputs.stderr.clone());
-        let running = match start(sandbox, &self.config().shell, &options, sinks) {
-            Ok(running) => running,
-            Err(failure) => return Ok(Begun::Ended(failure)),
+        let running = loop {
+            let sinks = (outputs.stdout.clone(), outputs.stderr.clone());
+            match start(sandbox, &self.config().shell, &options, sinks) {
+                Ok(running) => break running,
+                Err(failure) if failure.is_busy && begun.elapsed() < BUSY => {
+                    tokio::time::sleep(BUSY_PAUSE).await
+                }
+                Err(failure) => return Ok(Begun::Ended(failure.result)),
+            }
         };
         let guard = Guard::new(running.target.clone(), self.reaper().clone());
         Ok(Begun::Running(Box::new(Local {

@@ -22,9 +22,15 @@ pub(super) const MARKER: &str = "GYM_SANDBOX_EXEC";
 /// mean that nothing is left.
 const EMPTY_LOOKS: usize = 12;
 
-/// How long processes are looked for, and how long killed ones may take to die.
+/// The pause before the next look where a process is about to become another program.
+const UNCLEAR: Duration = Duration::from_millis(5);
+
+/// How long processes are looked for, and how long killed ones may take to die, which takes processor time, too.
 const LOOKING: Duration = Duration::from_secs(5);
-const DYING: Duration = Duration::from_secs(3);
+const DYING: Duration = Duration::from_secs(10);
+
+/// The kernel's flag of its own threads, which have neither arguments nor an environment.
+const KERNEL_THREAD: u64 = 0x0020_0000;
 
 /// What the processes to kill are known by.
 #[derive(Debug, Clone)]
@@ -82,6 +88,7 @@ struct Process {
     parent: i32,
     group: i32,
     session: i32,
+    flags: u64,
     threads: u32,
     start: u64,
 }
@@ -103,6 +110,7 @@ impl Process {
             parent: fields.get(1)?.parse().ok()?,
             group: fields.get(2)?.parse().ok()?,
             session: fields.get(3)?.parse().ok()?,
+            flags: fields.get(6)?.parse().ok()?,
             threads: fields.get(17)?.parse().ok()?,
             start: fields.get(19)?.parse().ok()?,
         })
@@ -122,6 +130,12 @@ impl Process {
         self.state == b'X' || (self.state == b'Z' && self.threads <= 1)
     }
 
+    /// Says whether a process without an environment is between two programs: then it has no arguments either.
+    fn is_becoming(&self) -> bool {
+        self.flags & KERNEL_THREAD == 0
+            && std::fs::read(format!("/proc/{}/cmdline", self.pid)).is_ok_and(|line| line.is_empty())
+    }
+
     fn still_lives(&self) -> bool {
         Self::read(self.pid).is_some_and(|now| now.start == self.start && !now.is_dead())
     }
@@ -139,6 +153,8 @@ struct Hunt<'a> {
     ids: HashSet<i32>,
     /// Processes whose environment is known to hold no mark.
     unmarked: HashSet<(i32, u64)>,
+    /// The last look has met a process that was about to become another program: its environment is not there yet.
+    is_unclear: bool,
     own: i32,
 }
 
@@ -149,6 +165,7 @@ impl<'a> Hunt<'a> {
             found: HashMap::new(),
             ids: HashSet::new(),
             unmarked: HashSet::new(),
+            is_unclear: false,
             own: getpid().as_raw_nonzero().get(),
         };
         if let Some((pid, start)) = target.main
@@ -163,6 +180,7 @@ impl<'a> Hunt<'a> {
     /// Looks once at all processes. Says whether there were new ones.
     fn look(&mut self, stop: bool) -> bool {
         let mut news = false;
+        self.is_unclear = false;
         for process in Process::all() {
             let known = self.found.get(&process.pid);
             if process.pid == self.own
@@ -202,6 +220,10 @@ impl<'a> Hunt<'a> {
                 return false;
             }
         };
+        if environment.is_empty() && process.is_becoming() {
+            self.is_unclear = true;
+            return false;
+        }
         environment.insert(0, 0);
         let mark = [&[0], self.target.mark.as_slice()].concat();
         let marked = environment.windows(mark.len()).any(|window| window == mark);
@@ -229,6 +251,9 @@ pub(super) fn kill_tree(target: &Target) -> KillReport {
     let mut empty = 0;
     while empty < EMPTY_LOOKS && Instant::now() < deadline {
         empty = if hunt.look(true) { 0 } else { empty + 1 };
+        if hunt.is_unclear {
+            std::thread::sleep(UNCLEAR);
+        }
     }
     for process in hunt.found.values() {
         process.send(Signal::KILL);
@@ -270,7 +295,10 @@ mod tests {
             (process.state, process.parent, process.group, process.session),
             (b'S', 1, 42, 7)
         );
-        assert_eq!((process.threads, process.start), (3, 12345));
+        assert_eq!(
+            (process.threads, process.start, process.flags),
+            (3, 12345, 4_194_560)
+        );
         assert!(Process::parse(42, b"42 (cut) S 1").is_none());
         assert!(Process::parse(42, b"").is_none());
     }

@@ -59,15 +59,24 @@ pub(super) fn directory(sandbox: &Sandbox, cwd: Option<&str>) -> Result<PathBuf,
     }
 }
 
+/// Why a command was not started.
+pub(super) struct NotStarted {
+    pub(super) result: Box<ExecResult>,
+    /// Somebody has the program open for writing.
+    pub(super) is_busy: bool,
+}
+
 /// Starts a command. What keeps it from starting is a result (contract D5).
 pub(super) fn start(
     sandbox: &Sandbox,
     shell: &str,
     options: &ExecOptions,
     sinks: (Sink, Sink),
-) -> Result<Running, Box<ExecResult>> {
-    let failure =
-        |problem, message: String| Box::new(ExecResult::start_failure(problem, message, ExecPath::Host));
+) -> Result<Running, NotStarted> {
+    let failure = |problem, message: String| NotStarted {
+        result: Box::new(ExecResult::start_failure(problem, message, ExecPath::Host)),
+        is_busy: false,
+    };
     let directory =
         directory(sandbox, options.cwd.as_deref()).map_err(|text| failure(StartProblem::Cwd, text))?;
     let argv: &[String] = match &options.command {
@@ -92,7 +101,10 @@ pub(super) fn start(
         .stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| {
         let text = format!("`{}` can't be started: {error}", argv[0].escape_debug());
-        failure(start_problem(&error, Path::new(&argv[0])), text)
+        NotStarted {
+            is_busy: error.kind() == io::ErrorKind::ExecutableFileBusy,
+            ..failure(start_problem(&error, Path::new(&argv[0])), text)
+        }
     })?;
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let target = Target::of_command(&child, &marker, (stdout.as_ref(), stderr.as_ref()));

@@ -185,7 +185,7 @@ mod tests {
             Ok(ExecResult::new(137, ExecPath::Host))
         });
         let result = following
-            .after_kill(Duration::ZERO, &hurry, Duration::from_secs(15))
+            .after_kill(Duration::ZERO, &hurry, Duration::from_secs(60))
             .await;
         assert_eq!(result.unwrap().return_code, 137);
     }

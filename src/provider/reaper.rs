@@ -247,6 +247,9 @@ mod tests {
 
     use super::*;
 
+    /// No test waits longer than this for what should come.
+    const LONG: Duration = Duration::from_secs(60);
+
     #[test]
     fn a_job_survives_the_runtime_that_handed_it_over() {
         let reaper = Reaper::new();
@@ -259,7 +262,7 @@ mod tests {
             });
         });
         runtime.shutdown_background();
-        receiver.recv_timeout(Duration::from_secs(10)).unwrap();
+        receiver.recv_timeout(LONG).unwrap();
     }
 
     #[tokio::test]
@@ -267,7 +270,7 @@ mod tests {
         let reaper = Reaper::new();
         reaper.submit("test", async { panic!("a job of the test panics") });
         reaper.submit("test", async {});
-        reaper.wait_idle(Duration::from_secs(10)).await.unwrap();
+        reaper.wait_idle(LONG).await.unwrap();
         assert_eq!(reaper.pending(), 0);
     }
 
@@ -282,10 +285,10 @@ mod tests {
             });
         }
         working.submit("test", async {});
-        working.wait_idle(Duration::from_secs(10)).await.unwrap();
+        working.wait_idle(LONG).await.unwrap();
         assert_eq!(waiting.pending(), 4 * CONCURRENCY);
         release.cancel();
-        waiting.wait_idle(Duration::from_secs(10)).await.unwrap();
+        waiting.wait_idle(LONG).await.unwrap();
         assert_eq!(
             Reaper::aside(async { 7 }).await,
             7,
@@ -304,13 +307,13 @@ mod tests {
             sender.send(()).unwrap();
             ended.cancelled().await;
         });
-        reaper.wait_idle(Duration::from_secs(10)).await.unwrap();
+        reaper.wait_idle(LONG).await.unwrap();
         resume.cancel();
         receiver.await.unwrap();
         assert_eq!(reaper.pending(), 1);
         reaper.wait_idle(Duration::from_millis(20)).await.unwrap_err();
         end.cancel();
-        reaper.wait_idle(Duration::from_secs(10)).await.unwrap();
+        reaper.wait_idle(LONG).await.unwrap();
     }
 
     #[tokio::test]
@@ -323,6 +326,6 @@ mod tests {
         let error = reaper.wait_idle(Duration::from_millis(20)).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Timeout);
         release.send(()).unwrap();
-        reaper.wait_idle(Duration::from_secs(10)).await.unwrap();
+        reaper.wait_idle(LONG).await.unwrap();
     }
 }

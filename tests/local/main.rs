@@ -19,7 +19,11 @@ use serde_json::json;
 use tempfile::TempDir;
 
 /// No test waits longer than this for something that should come.
-const SOON: Duration = Duration::from_secs(30);
+const SOON: Duration = Duration::from_secs(120);
+
+/// Timeouts that a command is given one after the other until it has come as far as it must before it is killed: a busy
+/// machine may let it do nothing during the first.
+const TIMEOUTS_S: [u64; 4] = [2, 8, 30, 90];
 
 fn provider() -> LocalProvider {
     LocalProvider::new(LocalConfig::default().with_shell("/bin/sh")).unwrap()
@@ -124,10 +128,9 @@ async fn o01_a_dropped_create_leaves_no_folder() {
             provider.close(&made.unwrap()).await.unwrap();
         }
     }
-    let made = || std::fs::read_dir(root.path()).map_or(0, Iterator::count);
-    until("an empty root", || made() == 0).await;
+    // Also what those that were dropped have only made by then.
     provider.aclose().await.unwrap();
-    assert_eq!(made(), 0);
+    assert_eq!(std::fs::read_dir(root.path()).map_or(0, Iterator::count), 0);
 }
 
 #[tokio::test]
@@ -303,10 +306,7 @@ async fn o08_providers_with_one_number_share_one_limit() {
         until("the first command", || folder.join("begun").exists()).await;
         let line = format!("touch {}", folder.join("second").display());
         // The clock starts with the slot: waiting for it is no timeout.
-        let waiting = second.exec(
-            &second_handle,
-            ExecOptions::new(line).with_timeout(Duration::from_secs(20)),
-        );
+        let waiting = second.exec(&second_handle, ExecOptions::new(line).with_timeout(SOON));
         tokio::pin!(waiting);
         let early = tokio::time::timeout(Duration::from_millis(500), &mut waiting).await;
         assert!(

@@ -5,37 +5,44 @@ use std::time::{Duration, Instant};
 use gym_sandbox::provider::SpawnProvider;
 use gym_sandbox::{ExecErrorType, ExecOptions, ExecPath, ExecTimeout, SandboxProvider, SandboxSpec};
 
-use crate::{SOON, below, lives, number_in, pid_of, provider, stdout, until, workspace};
+use crate::{SOON, TIMEOUTS_S, below, lives, number_in, pid_of, provider, stdout, until, workspace};
 
 #[tokio::test]
 async fn o06_a_timeout_kills_the_tree_and_says_so() {
     let root = tempfile::tempdir().unwrap();
     let provider = below(&root);
-    let handle = provider.create(&SandboxSpec::default()).await.unwrap();
     let line = "echo printed; sh -c 'echo $$ > child; exec sleep 1000' & \
                 sh -c 'setsid sh -c \"echo \\$\\$ > escaped; exec sleep 1000\" >/dev/null 2>&1 </dev/null &' ; \
                 echo $$ > main; wait; sleep 1000";
-    let options = ExecOptions::new(line).with_timeout(Duration::from_secs(2));
-    let started = Instant::now();
-    let result = provider.exec(&handle, options).await.unwrap();
-    assert!(started.elapsed() < SOON, "{:?}", started.elapsed());
-    assert_eq!(
-        (result.return_code, result.error_type),
-        (125, Some(ExecErrorType::Timeout))
-    );
-    assert_eq!(result.stdout(), None);
-    assert_eq!(result.partial_stdout().as_deref(), Some("printed\n"));
-    assert_eq!(
-        result.stderr().as_deref(),
-        Some("local command timed out after 2s")
-    );
-    assert_eq!(result.survivors, Some(0));
-    assert!(result.killed.is_some_and(|killed| killed >= 3), "{result:?}");
-    for name in ["main", "child", "escaped"] {
-        let pid = number_in(&workspace(&handle).join(name)).unwrap();
-        assert!(!lives(pid), "{name} ({pid}) lives on");
+    for timeout_s in TIMEOUTS_S {
+        let handle = provider.create(&SandboxSpec::default()).await.unwrap();
+        let timeout = Duration::from_secs(timeout_s);
+        let started = Instant::now();
+        let options = ExecOptions::new(line).with_timeout(timeout);
+        let result = provider.exec(&handle, options).await.unwrap();
+        assert!(started.elapsed() < timeout + SOON, "{:?}", started.elapsed());
+        assert_eq!(
+            (result.return_code, result.error_type),
+            (125, Some(ExecErrorType::Timeout))
+        );
+        assert_eq!(result.stdout(), None);
+        assert_eq!(
+            result.stderr(),
+            Some(format!("local command timed out after {timeout_s}s"))
+        );
+        assert_eq!(result.survivors, Some(0));
+        let pids = ["main", "child", "escaped"].map(|name| number_in(&workspace(&handle).join(name)));
+        for pid in pids.into_iter().flatten() {
+            assert!(!lives(pid), "{pid} of {pids:?} lives on");
+        }
+        assert_eq!(stdout(&provider, &handle, "echo usable").await, "usable\n");
+        if pids.iter().all(Option::is_some) {
+            assert_eq!(result.partial_stdout().as_deref(), Some("printed\n"));
+            assert!(result.killed.is_some_and(|killed| killed >= 3), "{result:?}");
+            return;
+        }
     }
-    assert_eq!(stdout(&provider, &handle, "echo usable").await, "usable\n");
+    panic!("the command never came to its children");
 }
 
 #[tokio::test]
@@ -126,16 +133,43 @@ async fn o06_a_child_that_holds_the_output_does_not_hold_the_call() {
 async fn o06_even_a_child_that_escaped_does_not_hold_a_timeout() {
     let root = tempfile::tempdir().unwrap();
     let provider = below(&root);
-    let handle = provider.create(&SandboxSpec::default()).await.unwrap();
     // It has left its parents, its group and its session, and has no mark: only the pipe tells.
     let line = "(setsid env -i sh -c 'echo $$ > escaped; exec sleep 1000' &); sleep 1000";
-    let options = ExecOptions::new(line).with_timeout(Duration::from_secs(1));
-    let started = Instant::now();
-    let result = provider.exec(&handle, options).await.unwrap();
-    assert!(started.elapsed() < SOON);
-    assert_eq!(result.error_type, Some(ExecErrorType::Timeout));
-    let pid = pid_of(&handle, "escaped").await;
-    assert!(!lives(pid), "the pipe gives it away");
+    for timeout_s in TIMEOUTS_S {
+        let handle = provider.create(&SandboxSpec::default()).await.unwrap();
+        let timeout = Duration::from_secs(timeout_s);
+        let options = ExecOptions::new(line).with_timeout(timeout);
+        let started = Instant::now();
+        let result = provider.exec(&handle, options).await.unwrap();
+        assert!(started.elapsed() < timeout + SOON);
+        assert_eq!(result.error_type, Some(ExecErrorType::Timeout));
+        if let Some(pid) = number_in(&workspace(&handle).join("escaped")) {
+            assert!(!lives(pid), "the pipe gives it away");
+            return;
+        }
+    }
+    panic!("the child never came to be");
+}
+
+#[tokio::test]
+async fn d05_a_program_that_was_just_written_runs_when_nobody_has_it_open_for_writing_any_more() {
+    let root = tempfile::tempdir().unwrap();
+    let provider = below(&root);
+    let handle = provider.create(&SandboxSpec::default()).await.unwrap();
+    stdout(
+        &provider,
+        &handle,
+        "printf '#!/bin/sh\necho ran\n' > program; chmod 755 program",
+    )
+    .await;
+    let program = workspace(&handle).join("program");
+    let open = std::fs::File::options().append(true).open(&program).unwrap();
+    let run = provider.exec(&handle, ExecOptions::new([program.to_str().unwrap()]));
+    tokio::pin!(run);
+    let early = tokio::time::timeout(Duration::from_millis(100), &mut run).await;
+    assert!(early.is_err(), "{early:?}");
+    drop(open);
+    assert_eq!(run.await.unwrap().stdout().as_deref(), Some("ran\n"));
 }
 
 #[tokio::test]

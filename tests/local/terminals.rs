@@ -175,7 +175,8 @@ async fn z5_z12_whoever_closes_a_session_ends_its_whole_tree_and_wakes_its_reade
     for by_provider in [false, true] {
         let (provider, handle) = started().await;
         let session = create(&provider, &handle, TREE).await;
-        shown(&session, "ready").await;
+        // With the end of the line, which may come by itself: nothing may be left to read.
+        shown(&session, "ready\r\n").await;
         let (main, escaped) = (pid_of(&handle, "main").await, pid_of(&handle, "escaped").await);
         let closing = async {
             if by_provider {

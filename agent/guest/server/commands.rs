@@ -171,7 +171,7 @@ impl Server {
             }
             ClientMessage::Kill(wait_ms) => {
                 command.kill(ExitCause::Request, wait_ms, true);
-                self.answer_if_lost(number);
+                self.answer_without_runner(number);
             }
             ClientMessage::Detach => command.detach(),
             _ => {}

@@ -45,8 +45,9 @@ impl LostTree {
     /// Kills what there is to see. True when it is over with, one way or the other.
     fn look(&mut self, now: u64) -> bool {
         let seen = processes::marked(&self.entry);
-        self.quiet_looks = if seen.is_empty() { self.quiet_looks + 1 } else { 0 };
-        for pid in seen {
+        let is_quiet = seen.found.is_empty() && !seen.is_unclear;
+        self.quiet_looks = if is_quiet { self.quiet_looks + 1 } else { 0 };
+        for pid in seen.found {
             let _ = sys::send_signal(pid, signal::KILL);
             self.killed.insert(pid);
         }

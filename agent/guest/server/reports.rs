@@ -135,10 +135,15 @@ impl Server {
         self.lost.push(tree);
     }
 
-    pub(super) fn answer_if_lost(&mut self, number: u64) {
-        let is_lost = self.commands.get(&number).is_some_and(|command| command.is_lost);
-        if is_lost && !self.lost.iter().any(|tree| tree.command == number) {
-            self.answer_kills(number, 0, true);
+    /// Answers a kill of a command whose runner is gone, as nobody else does: of one that has only output left there is
+    /// nothing to kill, and what one has left that has killed its runner is not known.
+    pub(super) fn answer_without_runner(&mut self, number: u64) {
+        let Some(command) = self.commands.get(&number) else {
+            return;
+        };
+        let is_lost = command.is_lost;
+        if command.is_empty && !self.lost.iter().any(|tree| tree.command == number) {
+            self.answer_kills(number, 0, is_lost);
         }
     }
 

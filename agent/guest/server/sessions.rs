@@ -235,7 +235,7 @@ impl Server {
                 command.detach();
                 if is_running {
                     command.kill(ExitCause::Request, wait_ms, true);
-                    self.answer_if_lost(number);
+                    self.answer_without_runner(number);
                 } else {
                     command.kills.push(ExitCause::Request);
                     self.answer_kills(number, 0, false);

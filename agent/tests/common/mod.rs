@@ -3,9 +3,8 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,8 +16,11 @@ use gym_sandbox_agent::protocol::{
     Stream,
 };
 
-/// How long anything may take before a test fails.
-pub const LIMIT: Duration = Duration::from_secs(20);
+/// How long anything may take before a test fails: a machine that is busy with other work takes many times the usual.
+pub const LIMIT: Duration = Duration::from_secs(120);
+
+/// How long a kill may take before it is told what lives on. Shorter than [`LIMIT`], so that it is told.
+pub const KILL_WAIT_MS: u32 = 60_000;
 
 /// The agent's program as the library holds it, in a file.
 pub fn program() -> &'static PathBuf {
@@ -26,10 +28,24 @@ pub fn program() -> &'static PathBuf {
     PROGRAM.get_or_init(|| {
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
         let path = folder.join(format!("agent-{}", std::process::id()));
-        std::fs::write(&path, BINARY.expect("the program is built")).expect("written");
-        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("executable");
+        write_program(&path, BINARY.expect("the program is built"));
         path
     })
+}
+
+/// Writes a file that is to be run. Another process does: a child that another test starts while this one has the file
+/// open for writing has it open, too, until it has become its program, and nobody can run the file until then.
+pub fn write_program(path: &Path, bytes: &[u8]) {
+    let mut writer = Command::new("/bin/sh")
+        .args(["-c", "rm -f \"$0\" && cat >\"$0\" && chmod 755 \"$0\""])
+        .arg(path)
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("started");
+    let mut input = writer.stdin.take().expect("piped");
+    input.write_all(bytes).expect("written");
+    drop(input);
+    assert!(writer.wait().expect("ended").success());
 }
 
 /// A name that no other test uses.
@@ -222,7 +238,7 @@ pub fn request(argv: &[&str]) -> ExecRequest {
     ExecRequest {
         id: unique_name().into_bytes(),
         argv: argv.iter().map(|argument| argument.as_bytes().to_vec()).collect(),
-        kill_wait_ms: 5000,
+        kill_wait_ms: KILL_WAIT_MS,
         stdout_credit: u32::MAX,
         stderr_credit: u32::MAX,
         ..ExecRequest::default()
@@ -270,6 +286,18 @@ impl Client {
         self.stream.write_all(&bytes).is_ok()
     }
 
+    /// Says hello to an agent that may end at any moment, and says whether it answered.
+    pub fn try_greet(&mut self) -> bool {
+        self.try_send(0, &ClientMessage::Hello(ClientHello::default()))
+            && matches!(self.try_next(), Some((0, AgentMessage::Hello(_))))
+    }
+
+    /// Asks an agent that may end at any moment for an answer, and says whether it came.
+    pub fn try_ping(&mut self) -> bool {
+        self.try_send(9, &ClientMessage::Ping(b"p".to_vec()))
+            && self.try_next() == Some((9, AgentMessage::Pong(b"p".to_vec())))
+    }
+
     /// The next message, None at the end of the connection.
     pub fn try_next(&mut self) -> Option<(u32, AgentMessage)> {
         let mut buffer = vec![0; 128 * 1024];
@@ -282,6 +310,8 @@ impl Client {
                 Ok(0) => return None,
                 Ok(count) => self.decoder.push(&buffer[..count]),
                 Err(error) if error.kind() == ErrorKind::ConnectionReset => return None,
+                // A read with a time limit is interrupted when this process was stopped and goes on.
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => panic!("the agent says nothing: {error}"),
             }
         }
@@ -321,6 +351,26 @@ impl Client {
     pub fn sh(&mut self, line: &str) -> Finished {
         self.run(shell(line))
     }
+}
+
+/// Does something with a time in milliseconds that must not be over before it has done its work, with ever longer ones
+/// until it was done in time: a machine may stand still for longer than the first.
+pub fn with_enough_time(mut done_in_time: impl FnMut(u32) -> bool) {
+    assert!(
+        [400, 1_600, 6_400, 25_600]
+            .into_iter()
+            .any(|time_ms| done_in_time(time_ms)),
+        "this machine stands still"
+    );
+}
+
+/// Says whether a process runs: one that has ended may have nobody who takes it off the table.
+pub fn lives(pid: u32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
+        stat.rsplit(')')
+            .next()
+            .is_some_and(|rest| !rest.starts_with(" Z"))
+    })
 }
 
 /// Polls until it is so.

@@ -67,7 +67,7 @@ mod tests {
         }));
         assert_eq!(begun.unwrap(), 1);
         drop(caller);
-        let sent = receiver.recv_timeout(std::time::Duration::from_secs(10));
+        let sent = receiver.recv_timeout(std::time::Duration::from_secs(60));
         assert_eq!(sent.unwrap(), 7);
     }
 }

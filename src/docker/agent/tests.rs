@@ -165,12 +165,13 @@ async fn a_lock_that_was_left_behind_ages_out() {
     let Some(provider) = provider(ExecPathPolicy::Agent).await else {
         return;
     };
-    STALE_AFTER.set(Some(Duration::from_secs(2)));
-    hold(&provider, &program::filler(), &program::volume()).await;
+    STALE_AFTER.set(Some(Duration::from_secs(10)));
+    // A create takes a fraction of this. The lock is not older than this moment, and may be seconds old when it is told.
     let began = std::time::Instant::now();
+    hold(&provider, &program::filler(), &program::volume()).await;
     let handle = create(&provider).await;
     assert!(
-        began.elapsed() > Duration::from_secs(1),
+        began.elapsed() > Duration::from_secs(8),
         "the lock was not respected"
     );
     assert_works(&provider, &handle, ExecPath::Agent).await;
@@ -191,6 +192,7 @@ async fn volumes_of_other_builds_go_when_nothing_mounts_them() {
     let volume = |hash: &str| format!("gym-sandbox-agent-{hash}");
     let holder = format!("gym-sandbox-test-{used}");
     let lock = format!("{}{unused}", program::FILLER);
+    STALE_AFTER.set(Some(Duration::from_secs(600)));
     hold(&provider, &holder, &volume(&used)).await;
     hold(&provider, &lock, &volume(&unused)).await;
     let removed = async |dry_run: bool| {

@@ -17,7 +17,7 @@ use super::engine::{ApiVersion, Engine, Flavor, MINIMUM_API};
 use super::tried::Failure;
 
 /// How long a local engine may take for its first answer.
-const LOCAL: Duration = Duration::from_secs(5);
+pub(super) const LOCAL: Duration = Duration::from_secs(5);
 
 /// The same for an engine behind a network.
 const REMOTE: Duration = Duration::from_secs(10);
@@ -42,7 +42,7 @@ enum Transport {
 /// Reaches the engine at a place, or says why not. Bounded by deadlines at every step.
 pub(super) async fn reach(candidate: &Candidate) -> Result<Engine, Failure> {
     let deadline = if matches!(candidate.address, Address::Unix(_)) {
-        LOCAL
+        local_patience()
     } else {
         REMOTE
     };
@@ -89,6 +89,14 @@ pub(super) async fn reach(candidate: &Candidate) -> Result<Engine, Failure> {
         #[cfg(feature = "ssh")]
         tunnel: line.tunnel,
     })
+}
+
+/// [`LOCAL`]. Tests have more, as they run beside many others.
+fn local_patience() -> Duration {
+    #[cfg(test)]
+    return super::tests::PATIENCE.get();
+    #[cfg(not(test))]
+    LOCAL
 }
 
 async fn open(address: &Address, deadline: Duration) -> Result<Line, Failure> {

@@ -115,23 +115,25 @@ impl Drop for Group {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
     use std::time::Instant;
 
     use super::*;
+    use crate::docker::executable::write_script;
+
+    /// No test waits longer than this for what should come.
+    const SOON: Duration = Duration::from_secs(60);
 
     /// A helper that runs these lines.
     fn helper(lines: &str) -> (tempfile::TempDir, String) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("helper");
-        std::fs::write(&path, format!("#!/bin/sh\n{lines}\n")).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        write_script(&path, lines);
         (folder, path.to_str().unwrap().to_owned())
     }
 
     async fn answer(lines: &str) -> Result<Option<RegistryCredentials>, String> {
         let (_folder, program) = helper(lines);
-        ask(&program, "registry.example", Duration::from_secs(30)).await
+        ask(&program, "registry.example", SOON).await
     }
 
     #[tokio::test]
@@ -170,7 +172,7 @@ mod tests {
         let began = Instant::now();
         let error = ask(&hanging, "a", Duration::from_millis(200)).await.unwrap_err();
         assert!(error.contains("did not answer"), "{error}");
-        assert!(began.elapsed() < Duration::from_secs(30));
+        assert!(began.elapsed() < SOON);
     }
 
     #[tokio::test]
@@ -180,7 +182,7 @@ mod tests {
         let (_folder, hanging) = helper(&format!("sleep 1000 & echo $! > {}; wait", started.display()));
         let asking = tokio::spawn(async move { ask(&hanging, "a", Duration::from_secs(600)).await });
         let until = async |done: &dyn Fn() -> bool| {
-            let deadline = Instant::now() + Duration::from_secs(30);
+            let deadline = Instant::now() + SOON;
             while !done() {
                 assert!(Instant::now() < deadline, "it did not happen");
                 tokio::time::sleep(Duration::from_millis(10)).await;

@@ -29,7 +29,7 @@ use crate::spec::{
 pub(crate) const NAME: &str = "scripted";
 
 /// No test waits longer than this for a call that should come.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
 /// What the provider saw, in order.
 #[derive(Debug, Clone, PartialEq)]

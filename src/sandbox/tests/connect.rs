@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::error::{ErrorKind, Operation};
 use crate::provider::SandboxProvider;
-use crate::provider::tests::scripted::{Call, Capabilities, Scripted, Step};
+use crate::provider::tests::scripted::{Call, Capabilities, DEADLINE, Scripted, Step};
 use crate::spec::{SandboxDescriptor, SandboxSpec, SandboxStatus};
 
 use super::{kind, owning, shared};
@@ -157,10 +157,7 @@ async fn l17_dropping_a_connected_sandbox_leaves_it() {
         .unwrap();
     let reaper = sandbox.reaper.clone();
     drop(sandbox);
-    reaper
-        .wait_idle(std::time::Duration::from_secs(10))
-        .await
-        .unwrap();
+    reaper.wait_idle(DEADLINE).await.unwrap();
     assert_eq!((provider.closes(), provider.acloses()), (0, 0));
     // A removal that was asked for is seen through.
     provider.script(Operation::Close, [Step::Fail(ErrorKind::Unavailable)]);
@@ -170,9 +167,6 @@ async fn l17_dropping_a_connected_sandbox_leaves_it() {
     let reaper = sandbox.reaper.clone();
     sandbox.stop().await.unwrap_err();
     drop(sandbox);
-    reaper
-        .wait_idle(std::time::Duration::from_secs(10))
-        .await
-        .unwrap();
+    reaper.wait_idle(DEADLINE).await.unwrap();
     assert_eq!(provider.closes(), 2);
 }

@@ -1,7 +1,6 @@
 //! L15: starting with a setup.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Operation};
 use crate::provider::tests::scripted::{Call, Scripted, Step};
@@ -100,9 +99,7 @@ async fn l15_a_setup_that_panics_removes_the_sandbox() {
         })
     };
     assert!(starting.await.unwrap_err().is_panic());
-    tokio::time::timeout(Duration::from_secs(10), provider.reached(is_close))
-        .await
-        .unwrap();
+    provider.reached(is_close).await;
     assert_eq!(sandbox.status().await.unwrap(), SandboxStatus::Stopped);
 }
 
