@@ -11,7 +11,7 @@ ROOT=$(dirname "$SCRIPTS")
 # shellcheck source=lib/rust.sh
 . "$SCRIPTS/lib/rust.sh"
 
-LIMIT_S=9000
+LIMIT_S=4500
 case ${1:-} in
 --long)
     export GYM_SANDBOX_LONG=1
