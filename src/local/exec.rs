@@ -152,7 +152,7 @@ impl LocalProvider {
             match start(sandbox, &self.config().shell, &options, sinks) {
                 Ok(running) => break running,
                 Err(failure) if failure.is_busy && begun.elapsed() < BUSY => {
-                    tokio::time::sleep(BUSY_PAUSE).await
+                    tokio::time::sleep(BUSY_PAUSE).await;
                 }
                 Err(failure) => return Ok(Begun::Ended(failure.result)),
             }

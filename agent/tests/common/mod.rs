@@ -355,11 +355,9 @@ impl Client {
 
 /// Does something with a time in milliseconds that must not be over before it has done its work, with ever longer ones
 /// until it was done in time: a machine may stand still for longer than the first.
-pub fn with_enough_time(mut done_in_time: impl FnMut(u32) -> bool) {
+pub fn with_enough_time(done_in_time: impl FnMut(u32) -> bool) {
     assert!(
-        [400, 1_600, 6_400, 25_600]
-            .into_iter()
-            .any(|time_ms| done_in_time(time_ms)),
+        [400, 1_600, 6_400, 25_600].into_iter().any(done_in_time),
         "this machine stands still"
     );
 }
