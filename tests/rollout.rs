@@ -27,7 +27,7 @@ async fn every_reward_is_right_and_a_patch_that_was_altered_is_noticed() {
         ("3-new-module", "1.0", "0", "all 13 tests pass"),
         ("4-too-eager", "0.0", "1", "1 of 13 tests fail"),
         ("5-no-python", "0.0", "1", "tests fail"),
-        ("6-endless", "0.0", "125", "did not end in 15 s, "),
+        ("6-endless", "0.0", "125", "did not end in 45 s, "),
         ("7-changes-the-test", "0.0", "1", "1 of 13 tests fail"),
         ("8-leaves-early", "0.0", "0", "exit code 0"),
         (
