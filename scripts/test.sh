@@ -11,11 +11,12 @@ ROOT=$(dirname "$SCRIPTS")
 # shellcheck source=lib/rust.sh
 . "$SCRIPTS/lib/rust.sh"
 
-LIMIT_S=3000
+# Several times what it takes, so that a slow machine comes to its end.
+LIMIT_S=7200
 case ${1:-} in
 --long)
     export GYM_SANDBOX_LONG=1
-    LIMIT_S=7200
+    LIMIT_S=14400
     shift
     ;;
 -h | --help)
