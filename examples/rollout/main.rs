@@ -15,7 +15,7 @@
 //! | `--image REF` | `ROLLOUT_IMAGE` | `gym-sandbox/debian:test`; it needs `python3` and `git` |
 //! | `--provider NAME` | `ROLLOUT_PROVIDER` | `docker`; `local` runs on this machine, **without isolation** and without the candidates that need a wall |
 //! | `--folder DIR` | `ROLLOUT_FOLDER` | this folder: `project`, `patches`, `expected.json` and the judge's two programs |
-//! | `--test-timeout-s N` | `ROLLOUT_TEST_TIMEOUT_S` | `15`: how long one run of the tests may take, which need about a second |
+//! | `--test-timeout-s N` | `ROLLOUT_TEST_TIMEOUT_S` | `45`: how long one run of the tests may take, which need about a second, and a patch that prints 200 MB some more |
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example prints")]
 
@@ -174,7 +174,7 @@ impl Options {
                 concat!(env!("CARGO_MANIFEST_DIR"), "/examples/rollout"),
             )
             .into(),
-            test_timeout: seconds(&variable("ROLLOUT_TEST_TIMEOUT_S", "15"))?,
+            test_timeout: seconds(&variable("ROLLOUT_TEST_TIMEOUT_S", "45"))?,
         };
         let mut arguments = Arguments::of_process();
         while let Some(option) = arguments.option() {
