@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-/// How long it may take for anything that is waited for.
-const LIMIT: Duration = Duration::from_secs(60);
+/// How long it may take for anything that is waited for, several calls of a busy engine among it.
+const LIMIT: Duration = Duration::from_secs(180);
 
 /// A running one. It is killed when dropped.
 pub(crate) struct Player {

@@ -15,7 +15,7 @@ use bollard::query_parameters::{
 use tokio::process::Command;
 
 /// Building the example is part of it where only this test was asked for.
-const DEADLINE: Duration = Duration::from_secs(600);
+const DEADLINE: Duration = Duration::from_secs(1200);
 
 /// What came of an example.
 pub(crate) struct Ended {

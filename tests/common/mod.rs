@@ -20,8 +20,11 @@ pub(crate) const STATIC: &str = "gym-sandbox/static:test";
 /// The label that every sandbox of a test carries; its value says which test process and which of its tests.
 pub(crate) const TEST_LABEL: &str = "test-run";
 
-/// How long a removed sandbox may take to go, and a cancelled create to be cleaned up.
-const SETTLE: Duration = Duration::from_secs(30);
+/// How long a removed sandbox may take to go, and a cancelled create to be made and cleaned up by a busy engine.
+const SETTLE: Duration = Duration::from_secs(120);
+
+/// How long the lease of the process may take to go.
+const RELEASE: Duration = Duration::from_secs(30);
 
 /// Names this test process. Give it to child processes as `GYM_SANDBOX_RUN`.
 pub(crate) fn run_label() -> &'static str {
@@ -139,7 +142,7 @@ impl Drop for DockerTest {
                 let left = remove_leftovers(TEST_LABEL, &label).await;
                 // The lease of this process goes with the last sandbox of all tests. One that can't be removed, as
                 // behind a proxy that is down, ends by itself.
-                let _released = tokio::time::timeout(SETTLE, provider.aclose()).await;
+                let _released = tokio::time::timeout(RELEASE, provider.aclose()).await;
                 left
             })
         })

@@ -98,17 +98,37 @@ impl Registry {
     }
 
     async fn answers(&mut self) -> bool {
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = Instant::now() + Duration::from_secs(60);
         while Instant::now() < deadline {
             if matches!(self.process.try_wait(), Ok(Some(_))) {
                 return false;
             }
-            if TcpStream::connect(("127.0.0.1", self.port)).await.is_ok() {
+            // Whoever has taken the port instead answers, too.
+            if self.listens() && TcpStream::connect(("127.0.0.1", self.port)).await.is_ok() {
                 return true;
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         false
+    }
+
+    /// Says whether it is this process that listens at the port.
+    fn listens(&self) -> bool {
+        const LISTENING: &str = "0A";
+        let port = format!(":{:04X}", self.port);
+        let sockets = std::fs::read_to_string("/proc/net/tcp").unwrap_or_default();
+        let at_the_port = sockets.lines().filter_map(|line| {
+            let columns: Vec<&str> = line.split_whitespace().collect();
+            let (address, state, inode) = (columns.get(1)?, columns.get(3)?, columns.get(9)?);
+            (address.ends_with(&port) && *state == LISTENING).then(|| format!("socket:[{inode}]"))
+        });
+        let listening: Vec<PathBuf> = at_the_port.map(PathBuf::from).collect();
+        let own = std::fs::read_dir(format!("/proc/{}/fd", self.process.id()));
+        own.into_iter()
+            .flatten()
+            .flatten()
+            .filter_map(|entry| std::fs::read_link(entry.path()).ok())
+            .any(|target| listening.contains(&target))
     }
 
     /// As in `127.0.0.1:5000`.
