@@ -16,6 +16,7 @@ mod wrapped;
 
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
 use gym_sandbox::conformance::{self, Case, Context, Failure, Skip, Survey};
@@ -253,7 +254,8 @@ fn provider(backend: Backend) -> Result<Arc<dyn SandboxProvider>, String> {
 
 fn context(subject: Subject, provider: Arc<dyn SandboxProvider>) -> Context {
     let spec = subject.image.map_or_else(SandboxSpec::default, SandboxSpec::new);
-    let mut context = Context::new(provider, spec);
+    // A case of twenty commands takes that long over a busy engine.
+    let mut context = Context::new(provider, spec).with_deadline(Duration::from_secs(900));
     for (case, reason) in subject.exemptions {
         context = context.with_exemption(case, reason);
     }

@@ -16,8 +16,9 @@ use super::check::{Failure, Outcome, equal};
 /// The label that the sandboxes of a case carry; its value is different for every run of a case.
 const MARKER: &str = "conformance-case";
 
-/// How long what a case has left may stay until it counts as left: a provider may clean up in the background.
-const SETTLE: Duration = Duration::from_secs(20);
+/// How long what a case has left may stay until it counts as left: a provider may clean up in the background, and what
+/// it has asked for may come late.
+const SETTLE: Duration = Duration::from_secs(120);
 
 /// Lists what the provider holds with a label: key and value to what was found. See [`Context::with_survey`].
 pub type Survey = Arc<
@@ -52,7 +53,7 @@ impl Context {
             server: None,
             survey: None,
             exemptions: Vec::new(),
-            deadline: Duration::from_secs(120),
+            deadline: Duration::from_secs(300),
             settle: SETTLE,
             marker: None,
             made: Mutex::default(),
@@ -87,7 +88,7 @@ impl Context {
         self
     }
 
-    /// Sets how long one case may take; 120 s by default.
+    /// Sets how long one case may take; 300 s by default.
     pub fn with_deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self

@@ -116,12 +116,12 @@ pub async fn a_server_answers_at_its_endpoint(context: &Context) -> Outcome {
     Ok(())
 }
 
-/// Asks until something answers, for at most 30 s: a published port accepts before the server listens.
+/// Asks until something answers, for at most two minutes: a published port accepts before the server listens.
 async fn fetch_when_up(url: &str) -> Result<String, Failure> {
     let address = url.strip_prefix("http://").unwrap_or(url).trim_end_matches('/');
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(120);
     loop {
-        match tokio::time::timeout(Duration::from_secs(5), fetch(address)).await {
+        match tokio::time::timeout(Duration::from_secs(20), fetch(address)).await {
             Ok(Ok(answer)) if !answer.is_empty() => return Ok(answer),
             last if tokio::time::Instant::now() >= deadline => {
                 return Err(Failure::new(format!("`{url}` does not answer: {last:?}")));

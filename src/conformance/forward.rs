@@ -16,7 +16,7 @@ use super::{Context, Failure, Need, Outcome};
 
 const FORWARDING: Need = Need::Capability(Capability::PortForwarding);
 
-const PATIENCE: Duration = Duration::from_secs(45);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// None where the provider, as it is configured, makes sandboxes that can't have it.
 fn forwarding(context: &Context) -> Result<Option<&dyn PortForwardingProvider>, Failure> {
@@ -186,7 +186,7 @@ pub async fn a_relay_reaches_another_sandbox_until_it_is_dropped(context: &Conte
         let relay = provider.forward_ports(&client, address, &[8080], "/tmp/ready");
         let using = async {
             let wait =
-                "n=0; until test -e /tmp/ready; do n=$((n+1)); test $n -lt 60 || exit 1; sleep 1; done";
+                "n=0; until test -e /tmp/ready; do n=$((n+1)); test $n -lt 120 || exit 1; sleep 1; done";
             context.stdout(&client, wait).await?;
             let answer = ask(provider, &client, 8080).await?;
             holds(

@@ -16,7 +16,7 @@ use super::{Context, Failure, Need, Outcome};
 const LOGS: Need = Need::Capability(Capability::Logs);
 const STATS: Need = Need::Capability(Capability::Stats);
 
-const PATIENCE: Duration = Duration::from_secs(45);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 fn logs(context: &Context) -> Result<&dyn LogsProvider, Failure> {
     context
@@ -38,7 +38,7 @@ async fn printing(context: &Context, line: &str) -> Result<SandboxHandle, Failur
     let handle = context
         .create(&context.spec().with_entrypoint(["sh", "-c", &line]))
         .await?;
-    let wait = "n=0; until test -e /tmp/printed; do n=$((n+1)); test $n -lt 60 || exit 1; sleep 1; done";
+    let wait = "n=0; until test -e /tmp/printed; do n=$((n+1)); test $n -lt 120 || exit 1; sleep 1; done";
     context.stdout(&handle, wait).await?;
     Ok(handle)
 }
@@ -62,6 +62,23 @@ async fn read(
     }
 }
 
+/// Reads until there are so many lines: what was printed may come into the log a moment later.
+async fn read_until(
+    context: &Context,
+    handle: &SandboxHandle,
+    options: &LogOptions,
+    count: usize,
+) -> Result<Vec<LogLine>, Failure> {
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    loop {
+        let lines = read(context, handle, options).await?;
+        if lines.len() >= count || tokio::time::Instant::now() > deadline {
+            return Ok(lines);
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
 fn shown(lines: &[LogLine]) -> Vec<(LogStream, String)> {
     lines
         .iter()
@@ -75,12 +92,26 @@ fn of(stream: LogStream, text: &str) -> (LogStream, String) {
 
 /// Lines of both streams come typed and in order; a sandbox that has ended still has them.
 pub async fn both_streams_are_read_in_order(context: &Context) -> Outcome {
-    let handle = printing(
-        context,
-        "echo one; sleep 1; echo two >&2; sleep 1; printf 'three'",
-    )
-    .await?;
+    // The streams are carried apart: each word waits until the one before is in the log.
+    let line = "echo one; until test -e /tmp/second; do sleep 1; done; echo two >&2; \
+                until test -e /tmp/third; do sleep 1; done; printf three; touch /tmp/printed; \
+                until test -e /tmp/end; do sleep 1; done";
+    let handle = context
+        .create(&context.spec().with_entrypoint(["sh", "-c", line]))
+        .await?;
     let expected = vec![of(LogStream::Stdout, "one"), of(LogStream::Stderr, "two")];
+    for (count, next) in [(1, "second"), (2, "third")] {
+        let lines = read_until(context, &handle, &LogOptions::new(), count).await?;
+        equal(
+            "the lines that are whole",
+            shown(&lines),
+            expected[..count].to_vec(),
+        )?;
+        context.stdout(&handle, format!("touch /tmp/{next}")).await?;
+    }
+    context
+        .stdout(&handle, "until test -e /tmp/printed; do sleep 1; done")
+        .await?;
     equal(
         "the lines that are whole",
         shown(&read(context, &handle, &LogOptions::new()).await?),
@@ -88,7 +119,7 @@ pub async fn both_streams_are_read_in_order(context: &Context) -> Outcome {
     )?;
     context.stdout(&handle, "touch /tmp/end").await?;
     wait_for(context, &handle, SandboxStatus::Stopped).await?;
-    let lines = read(context, &handle, &LogOptions::new()).await?;
+    let lines = read_until(context, &handle, &LogOptions::new(), 3).await?;
     let mut all = expected;
     all.push(of(LogStream::Stdout, "three"));
     equal("the lines after the end", shown(&lines), all)?;
@@ -102,6 +133,7 @@ pub async fn both_streams_are_read_in_order(context: &Context) -> Outcome {
 /// The last lines alone can be read, and with their times.
 pub async fn the_last_lines_and_their_times_can_be_read(context: &Context) -> Outcome {
     let handle = printing(context, "echo one; echo two; echo three").await?;
+    read_until(context, &handle, &LogOptions::new(), 3).await?;
     let options = LogOptions::new().with_tail(2).with_timestamps();
     let lines = read(context, &handle, &options).await?;
     equal(

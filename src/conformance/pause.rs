@@ -15,7 +15,7 @@ use super::{Context, Failure, Need, Outcome};
 const PAUSE: Need = Need::Capability(Capability::Pause);
 
 /// What returns "at once" on any machine, and what hangs does not.
-const AT_ONCE: Duration = Duration::from_secs(20);
+const AT_ONCE: Duration = Duration::from_secs(60);
 
 fn pausing(context: &Context) -> Result<&dyn PauseProvider, Failure> {
     context
@@ -120,7 +120,7 @@ pub async fn a_running_command_goes_on_after_a_pause(context: &Context) -> Outco
     let line = "touch /tmp/begun; until test -e /tmp/go; do sleep 1; done; echo done; exit 3";
     let command = context.exec(&handle, line);
     let pause = async {
-        let begun = "n=0; until test -e /tmp/begun; do n=$((n+1)); test $n -lt 60 || exit 1; sleep 1; done";
+        let begun = "n=0; until test -e /tmp/begun; do n=$((n+1)); test $n -lt 120 || exit 1; sleep 1; done";
         context.stdout(&handle, begun).await?;
         pausing(context)?.pause(&handle).await?;
         pausing(context)?.resume(&handle, None).await?;
@@ -136,23 +136,37 @@ pub async fn a_running_command_goes_on_after_a_pause(context: &Context) -> Outco
 /// The time limit of a command goes on during a pause, and the command is gone afterwards (D8).
 pub async fn a_timeout_comes_during_a_pause(context: &Context) -> Outcome {
     let handle = context.sandbox().await?;
-    let options = ExecOptions::new("touch /tmp/begun; sleep 2987").with_timeout(Duration::from_secs(5));
-    let command = context.exec(&handle, options);
-    let pause = async {
-        let begun = "n=0; until test -e /tmp/begun; do n=$((n+1)); test $n -lt 60 || exit 1; sleep 1; done";
-        context.stdout(&handle, begun).await?;
-        Ok::<_, Failure>(pausing(context)?.pause(&handle).await?)
-    };
-    let began = Instant::now();
-    let (result, done) = tokio::join!(command, pause);
-    done?;
-    holds(
-        "the timeout comes in time",
-        began.elapsed() < Duration::from_secs(40),
-    )?;
-    equal("the error type", result?.error_type, Some(ExecErrorType::Timeout))?;
+    let mut limits = [5, 30, 100].map(Duration::from_secs).into_iter();
+    loop {
+        let limit = limits.next().unwrap_or_default();
+        let began = Instant::now();
+        let options = ExecOptions::new("touch /tmp/begun; sleep 2987").with_timeout(limit);
+        let command = context.exec(&handle, options);
+        let pause = async {
+            while began.elapsed() < limit {
+                let look = context.exec(&handle, "test -e /tmp/begun").await?;
+                if look.is_success() {
+                    pausing(context)?.pause(&handle).await?;
+                    return Ok::<_, Failure>(true);
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            Ok(false)
+        };
+        let (result, was_paused) = tokio::join!(command, pause);
+        equal("the error type", result?.error_type, Some(ExecErrorType::Timeout))?;
+        // It has to begin first, which takes a busy engine seconds.
+        if was_paused? {
+            holds(
+                "the timeout comes in time",
+                began.elapsed() < limit + Duration::from_secs(60),
+            )?;
+            break;
+        }
+        holds("the command begins", limits.len() > 0)?;
+    }
     pausing(context)?.resume(&handle, None).await?;
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + Duration::from_secs(120);
     loop {
         let left = context.processes(&handle, "sleep 298[7]").await?;
         if left.is_empty() {

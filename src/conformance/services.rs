@@ -14,6 +14,9 @@ const SERVICES: Need = Need::Capability(Capability::Services);
 
 const GRACE: Duration = Duration::from_secs(20);
 
+/// No step of a case takes so long.
+const STEP: Duration = Duration::from_secs(120);
+
 fn services(context: &Context) -> Result<&dyn ServicesProvider, Failure> {
     context
         .provider()
@@ -27,28 +30,29 @@ async fn until(
     name: &str,
     status: Option<ServiceStatus>,
 ) -> Outcome {
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(45);
+    let deadline = tokio::time::Instant::now() + STEP;
     loop {
         let now = services(context)?.service_status(handle, name).await?;
         if now == status {
             return Ok(());
         }
         if tokio::time::Instant::now() > deadline {
-            return equal("the status of the service after 45 s", now, status);
+            return equal(&format!("the status of the service after {STEP:?}"), now, status);
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 
 async fn until_printed(context: &Context, handle: &SandboxHandle, name: &str, text: &str) -> Outcome {
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(45);
+    let deadline = tokio::time::Instant::now() + STEP;
     loop {
         let log = services(context)?.service_logs(handle, name).await?;
         if log.text() == text {
             return Ok(());
         }
         if tokio::time::Instant::now() > deadline {
-            return equal("what the service printed after 45 s", log.text(), text.to_owned());
+            let what = format!("what the service printed after {STEP:?}");
+            return equal(&what, log.text(), text.to_owned());
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
@@ -156,8 +160,18 @@ pub async fn a_service_outlives_commands(context: &Context) -> Outcome {
     let late = ExecOptions::new("sleep 31775").with_timeout(Duration::from_secs(1));
     context.exec(&handle, late).await?;
     for number in ["3177[3]", "3177[4]"] {
-        let left = context.processes(&handle, &format!("sleep {number}")).await?;
-        holds(format!("`sleep {number}` lives on"), !left.is_empty())?;
+        // A shell that was slow may not have become the program yet.
+        let deadline = tokio::time::Instant::now() + STEP;
+        while context
+            .processes(&handle, &format!("sleep {number}"))
+            .await?
+            .is_empty()
+        {
+            holds(
+                format!("`sleep {number}` lives on"),
+                tokio::time::Instant::now() < deadline,
+            )?;
+        }
     }
     equal(
         "the status of the service",

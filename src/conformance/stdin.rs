@@ -21,7 +21,7 @@ pub async fn input_arrives_and_ends(context: &Context) -> Outcome {
         let input = bytes(length);
         let options = ExecOptions::new(["cat"])
             .with_stdin(input.clone())
-            .with_timeout(Duration::from_secs(60));
+            .with_timeout(Duration::from_secs(120));
         let result = context.exec(&handle, options).await?;
         equal("the code", (result.return_code, result.error_type), (0, None))?;
         equal_bytes("what came back", &result.captured_stdout.bytes(), &input)?;
@@ -33,7 +33,7 @@ pub async fn input_arrives_and_ends(context: &Context) -> Outcome {
 pub async fn without_input_there_is_an_end_at_once(context: &Context) -> Outcome {
     let handle = context.sandbox().await?;
     for stdin in [Stdin::Empty, Stdin::from("")] {
-        let mut options = ExecOptions::new("cat; echo end").with_timeout(Duration::from_secs(30));
+        let mut options = ExecOptions::new("cat; echo end").with_timeout(Duration::from_secs(120));
         options.stdin = stdin;
         equal("the output", context.stdout(&handle, options).await?, "end\n")?;
     }
@@ -46,7 +46,7 @@ pub async fn input_may_come_from_a_reader(context: &Context) -> Outcome {
     let input = bytes(200_000);
     let options = ExecOptions::new("wc -c")
         .with_stdin_reader(std::io::Cursor::new(input))
-        .with_timeout(Duration::from_secs(60));
+        .with_timeout(Duration::from_secs(120));
     equal(
         "the count",
         context.stdout(&handle, options).await?.trim(),
@@ -59,7 +59,7 @@ pub async fn a_command_may_leave_its_input(context: &Context) -> Outcome {
     let handle = context.sandbox().await?;
     let options = ExecOptions::new("echo done; exit 5")
         .with_stdin(bytes(1_048_576))
-        .with_timeout(Duration::from_secs(60));
+        .with_timeout(Duration::from_secs(120));
     let result = context.exec(&handle, options).await?;
     equal("the code", (result.return_code, result.error_type), (5, None))?;
     equal("the output", result.stdout().as_deref(), Some("done\n"))

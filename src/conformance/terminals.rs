@@ -15,7 +15,7 @@ const PTY: Need = Need::Capability(Capability::Pty);
 const ATTACH: Need = Need::Capability(Capability::PtyAttach);
 
 /// No step of a case takes so long.
-const STEP: Duration = Duration::from_secs(30);
+const STEP: Duration = Duration::from_secs(120);
 
 async fn create(
     context: &Context,
@@ -148,7 +148,7 @@ pub async fn pipes_have_two_streams(context: &Context) -> Outcome {
 /// Closing ends the program and wakes who waits; afterwards nothing is taken (Z5, Z6).
 pub async fn close_ends_the_program(context: &Context) -> Outcome {
     let handle = context.sandbox().await?;
-    let session = create(context, &handle, "echo ready; sleep 98771").await?;
+    let session = create(context, &handle, "echo ready; sleep 98778").await?;
     until(&*session, "ready").await?;
     let (read, exit, closed) = tokio::join!(
         tokio::time::timeout(STEP, session.read()),
@@ -160,7 +160,7 @@ pub async fn close_ends_the_program(context: &Context) -> Outcome {
     holds("a waiter is woken with an error", matches!(exit, Ok(Err(_))))?;
     step("a second close", session.close()).await?;
     refused_with("a write", session.write(b"x").await, ErrorKind::Pty)?;
-    let left = context.processes(&handle, "sleep 9877[1]").await?;
+    let left = context.processes(&handle, "sleep 9877[8]").await?;
     equal("what is left", left.as_str(), "")
 }
 
@@ -168,7 +168,7 @@ pub async fn close_ends_the_program(context: &Context) -> Outcome {
 pub async fn a_left_session_is_joined(context: &Context) -> Outcome {
     let handle = context.sandbox().await?;
     let session = create(context, &handle, "echo one; read x; echo two; exit 5").await?;
-    until(&*session, "one").await?;
+    until(&*session, "one\r\n").await?;
     let id = session.session_id().to_owned();
     step("leaving", session.detach()).await?;
     refused_with("a write after leaving", session.write(b"x").await, ErrorKind::Pty)?;
@@ -176,7 +176,7 @@ pub async fn a_left_session_is_joined(context: &Context) -> Outcome {
     let all = PtyAttachOptions::default().with_since(0);
     let joined = attach(context, &handle, &id, all).await??;
     equal("where it begins", joined.replay_offset(), 0)?;
-    until(&*joined, "one").await?;
+    until(&*joined, "one\r\n").await?;
     step("a write", joined.write(b"\n")).await?;
     equal("the output", to_end(&*joined).await?, "\r\ntwo\r\n")?;
     equal("the code", step("the exit", joined.wait_exit()).await?, 5)

@@ -218,23 +218,6 @@ impl Keeper {
         }
     }
 
-    /// Lets go of sandboxes that are gone though nobody has said so: somebody else has removed them.
-    pub(super) async fn forget_the_gone(&self) {
-        let Ok(there) = self.held_there().await else {
-            return;
-        };
-        let gone: Vec<String> = {
-            let state = self.state();
-            let made = state.held.iter().filter(|(_, held)| held.stage == Stage::Made);
-            made.filter(|(sandbox, _)| !there.contains(*sandbox))
-                .map(|(sandbox, _)| sandbox.clone())
-                .collect()
-        };
-        for sandbox in gone {
-            self.let_go(&sandbox);
-        }
-    }
-
     async fn keep(self: Arc<Self>) {
         let mut last: Option<String> = None;
         let mut connecting: Option<JoinHandle<()>> = None;
@@ -250,11 +233,13 @@ impl Keeper {
                 continue;
             }
             let (takings, taken) = self.taken();
-            let pause = match self.make_next(&taken).await {
+            let making = self.make_next(&taken);
+            let pause = match self.beside_renewals(&mut connecting, making).await {
                 Ok(next) => {
                     self.told.send_replace(takings);
                     if let Some(last) = last.replace(next) {
-                        let _left_to_a_sweep = self.remove(&last).await;
+                        let removal = self.remove(&last);
+                        let _left_to_a_sweep = self.beside_renewals(&mut connecting, removal).await;
                     }
                     self.config.renewal
                 }
@@ -265,9 +250,26 @@ impl Keeper {
             };
             self.renew_in_sandboxes(&mut connecting);
             tokio::select! {
-                () = tokio::time::sleep(pause) => self.forget_the_gone().await,
+                () = tokio::time::sleep(pause) => {
+                    self.beside_renewals(&mut connecting, self.forget_the_gone()).await;
+                }
                 () = self.emptied() => {}
                 () = self.urged.notified() => {}
+            }
+        }
+    }
+
+    /// Waits for the engine. The agents hear of their owner meanwhile, however slow it is: it is not asked for that.
+    async fn beside_renewals<T>(
+        &self,
+        connecting: &mut Option<JoinHandle<()>>,
+        engine: impl Future<Output = T>,
+    ) -> T {
+        let mut engine = std::pin::pin!(engine);
+        loop {
+            match tokio::time::timeout(self.config.renewal, &mut engine).await {
+                Ok(answer) => return answer,
+                Err(_) => self.renew_in_sandboxes(connecting),
             }
         }
     }

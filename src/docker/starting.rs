@@ -16,8 +16,8 @@ use super::per_container::PerContainer;
 /// Whoever starts a command reads, whoever freezes writes.
 static STARTS: PerContainer<RwLock<()>, 64> = PerContainer([const { RwLock::const_new(()) }; 64]);
 
-/// How long commands may take to begin. A busy engine takes seconds for one.
-const BEGUN: Duration = Duration::from_secs(20);
+/// How long commands may take to begin. A busy engine takes ten seconds for one.
+const BEGUN: Duration = Duration::from_secs(60);
 
 /// How often it is looked whether they have.
 const LOOK: Duration = Duration::from_millis(5);
@@ -63,7 +63,7 @@ impl DockerProvider {
             )
             .with_hint("to freeze it now could leave it unusable; pause it again later")
         };
-        let guard = timeout(QUICK, STARTS.of(container_id).write())
+        let guard = timeout(BEGUN, STARTS.of(container_id).write())
             .await
             .map_err(|_| late())?;
         let since = Instant::now();

@@ -200,6 +200,11 @@ async fn d27_what_is_refused_for_another_reason_is_not_tried_again_without_the_a
     let Some(test) = common::docker_with(config).await else {
         return;
     };
+    // The first create of an engine makes a container more, which puts the agent's program there.
+    let Some(before) = docker(ExecPathPolicy::Auto).await else {
+        return;
+    };
+    Kept::new(&before, common::busybox()).await.close().await;
     let mut asked = proxy.requests("/containers/create");
     for (argument, named) in [
         ("--memory=1m".to_owned(), "memory"),

@@ -17,9 +17,9 @@ async fn a_restarted_sandbox_has_its_agent_again() {
         return;
     };
     let sandbox = Kept::new(&test, common::busybox()).await;
-    let running = sandbox.exec(ExecOptions::new("echo begun; sleep 993"));
+    let running = sandbox.exec(ExecOptions::new("touch /tmp/begun; sleep 993"));
     let restart = async {
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        sandbox.until("test -e /tmp/begun").await;
         let client = common::client().await.unwrap();
         let options = RestartContainerOptionsBuilder::new().t(5).build();
         let container = &sandbox.raw().container_id;
@@ -45,35 +45,39 @@ async fn d08_a_paused_sandbox_runs_nothing_and_goes_on_afterwards() {
     let client = common::client().await.unwrap();
     let sandbox = Kept::new(&test, common::busybox()).await;
     let container = sandbox.raw().container_id.clone();
-    let began = Instant::now();
-    let timed = ExecOptions::new("echo begun; sleep 992").with_timeout(Duration::from_secs(2));
-    let running = sandbox.exec(timed);
-    let pause = async {
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        client.pause_container(&container).await.unwrap();
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        let refused = sandbox.exec(ExecOptions::new("echo no")).await;
-        assert_eq!(
-            refused.reason,
-            Some(ExecReason::Sandbox(SandboxReason::Paused)),
-            "{refused:?}"
-        );
+    let mut limit = Duration::from_secs(2);
+    // The engine has to be quicker than the command's time: where it was not, there is more of that.
+    let late = loop {
+        let began = Instant::now();
+        let timed = ExecOptions::new("echo begun; touch /tmp/begun; sleep 992").with_timeout(limit);
+        let running = sandbox.exec(timed);
+        let pause = async {
+            sandbox.until("test -e /tmp/begun").await;
+            client.pause_container(&container).await.unwrap();
+            let was_in_time = began.elapsed() < limit;
+            let refused = sandbox.exec(ExecOptions::new("echo no")).await;
+            assert_eq!(
+                refused.reason,
+                Some(ExecReason::Sandbox(SandboxReason::Paused)),
+                "{refused:?}"
+            );
+            was_in_time
+        };
+        let (late, was_in_time) = tokio::join!(running, pause);
+        client.unpause_container(&container).await.unwrap();
+        if was_in_time || limit > super::LIMIT / 4 {
+            break late;
+        }
+        limit *= 2;
+        sandbox.line("rm -f /tmp/begun").await;
     };
-    let (late, ()) = tokio::join!(running, pause);
     // Its time ran on, and nobody can say what was killed.
     assert_eq!(late.error_type, Some(ExecErrorType::Timeout), "{late:?}");
     assert_eq!(late.partial_stdout().as_deref(), Some("begun\n"), "{late:?}");
     assert_eq!(late.survivors, None, "{late:?}");
-    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
-    client.unpause_container(&container).await.unwrap();
     assert_eq!(sandbox.line("echo on").await, "on\n");
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while sandbox.line("ps | grep -c '[s]leep 992'; true").await != "0\n" {
-        assert!(
-            Instant::now() < deadline,
-            "it is not killed when the sandbox goes on"
-        );
-    }
+    let why = "it is not killed when the sandbox goes on";
+    sandbox.until_no_sleep(992, why).await;
     sandbox.close().await;
 }
 
@@ -110,13 +114,8 @@ async fn k07_a_kept_sandbox_is_used_by_several_clients() {
     );
     drop(handles);
     other.aclose().await.unwrap();
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while sandbox.line("ps | grep -c '[s]leep 991'; true").await != "0\n" {
-        assert!(
-            Instant::now() < deadline,
-            "the command of a client that is gone lives on"
-        );
-    }
+    let why = "the command of a client that is gone lives on";
+    sandbox.until_no_sleep(991, why).await;
     sandbox.close().await;
 }
 
@@ -152,14 +151,90 @@ async fn d06_a_connection_that_breaks_under_a_command_is_told() {
         .unwrap();
     assert_eq!(next.stdout().as_deref(), Some("run\n"), "{next:?}");
     assert_eq!(next.exec_path, ExecPath::Agent, "{next:?}");
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while sandbox.line("ps | grep -c '[s]leep 990'; true").await != "0\n" {
-        assert!(
-            Instant::now() < deadline,
-            "the command lives on without its client"
-        );
-    }
+    let why = "the command lives on without its client";
+    sandbox.until_no_sleep(990, why).await;
     other.aclose().await.unwrap();
+    sandbox.close().await;
+}
+
+/// An engine may hand out the streams of `connect` before it runs, which takes a busy one longer than an agent for its hello.
+#[tokio::test(flavor = "multi_thread")]
+async fn d06_an_agent_that_a_busy_engine_reaches_late_is_waited_for() {
+    let Some(proxy) = proxy::Proxy::start().await else {
+        eprintln!("skipped: the engine has no local socket");
+        return;
+    };
+    let Some(test) = docker(ExecPathPolicy::Agent).await else {
+        return;
+    };
+    let sandbox = Kept::new(&test, common::busybox()).await;
+    let mut config = common::config();
+    config.exec.exec_path = ExecPathPolicy::Agent;
+    config.host = Some(proxy.address());
+    let other = DockerProvider::connect(config).await.unwrap();
+    proxy.cut("/start HTTP", proxy::Cut::StreamFirst);
+    let starting = async {
+        // Longer than the 5 s for a hello of what runs.
+        tokio::time::sleep(Duration::from_secs(8)).await;
+        proxy.release();
+    };
+    let used = async {
+        let handle = other.attach(sandbox.handle.sandbox_id().as_str()).await.unwrap();
+        other.exec(&handle, ExecOptions::new("echo late")).await.unwrap()
+    };
+    let (result, ()) = tokio::join!(used, starting);
+    assert_eq!(result.stdout().as_deref(), Some("late\n"), "{result:?}");
+    assert_eq!(result.exec_path, ExecPath::Agent, "{result:?}");
+    assert_eq!(proxy.requests("/start HTTP"), 1, "it was not tried again");
+    other.aclose().await.unwrap();
+    sandbox.close().await;
+}
+
+/// An agent that is slow to answer, as on a busy machine, is not given up because the engine can't be asked about its sandbox.
+#[tokio::test(flavor = "multi_thread")]
+async fn d06_an_engine_that_is_away_says_nothing_against_an_agent_that_is_slow() {
+    let Some(proxy) = proxy::Proxy::start().await else {
+        eprintln!("skipped: the engine has no local socket");
+        return;
+    };
+    let mut config = common::config();
+    config.exec.exec_path = ExecPathPolicy::Agent;
+    config.host = Some(proxy.address());
+    let Some(test) = common::docker_with(config).await else {
+        return;
+    };
+    let sandbox = Kept::new(&test, common::busybox()).await;
+    sandbox.line("true").await;
+    let client = common::client().await.unwrap();
+    let inspected = client.inspect_container(&sandbox.raw().container_id, None).await;
+    let pid = inspected.unwrap().state.unwrap().pid.unwrap();
+    let signal = |signal: &str| {
+        let sent = std::process::Command::new("kill")
+            .args(["-s", signal, &pid.to_string()])
+            .status();
+        sent.is_ok_and(|status| status.success())
+    };
+    if !signal("CONT") {
+        eprintln!("skipped: the engine's processes can't be reached from here");
+        return sandbox.close().await;
+    }
+    proxy.go_down();
+    loop {
+        let began = Instant::now();
+        signal("STOP");
+        let waking = async {
+            tokio::time::sleep(Duration::from_millis(800)).await;
+            signal("CONT");
+            began.elapsed()
+        };
+        let (result, woken) = tokio::join!(sandbox.exec(ExecOptions::new("echo slow")), waking);
+        // It is not waited for longer than 5 s.
+        if woken < Duration::from_secs(2) {
+            assert_eq!(result.stdout().as_deref(), Some("slow\n"), "{result:?}");
+            break;
+        }
+    }
+    proxy.come_up();
     sandbox.close().await;
 }
 
@@ -176,7 +251,7 @@ for pid in filter(str.isdigit, os.listdir("/proc")):
         victim = int(pid)
 listener = socket.socket(socket.AF_UNIX)
 os.kill(victim, signal.SIGKILL)
-for _ in range(1000):
+for _ in range(10000):
     try:
         listener.bind("\0" + name)
         break
@@ -206,7 +281,7 @@ async fn imitate(sandbox: &Kept, manner: &str) {
     let line = format!("setsid python3 /imitate.py {manner} </dev/null >/tmp/said 2>&1 &");
     let started = engine.exec(&handle, ExecOptions::new(line)).await.unwrap();
     assert!(started.is_success(), "{started:?}");
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + super::LIMIT;
     loop {
         let look = ExecOptions::new("test -e /bound && echo bound; cat /tmp/said");
         let said = engine.exec(&handle, look).await.unwrap().stdout().unwrap();
@@ -244,9 +319,7 @@ async fn an_agent_that_was_replaced_is_seen_through() {
         assert_eq!(sandbox.line("echo by the agent").await, "by the agent\n");
         sandbox.assert_by(ExecPath::Agent);
         imitate(&sandbox, manner).await;
-        let began = Instant::now();
         assert_eq!(sandbox.line("echo by the engine").await, "by the engine\n");
-        assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
         sandbox.assert_by(ExecPath::Engine);
         let why = sandbox.raw().engine_reason().unwrap();
         assert!(!why.is_empty());

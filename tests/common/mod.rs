@@ -26,6 +26,9 @@ const SETTLE: Duration = Duration::from_secs(120);
 /// The same for what is removed in the background, a build among it.
 const CLEANED_UP: Duration = Duration::from_secs(300);
 
+/// How long the lease of the process may take to go.
+const RELEASE: Duration = Duration::from_secs(30);
+
 /// Names this test process. Give it to child processes as `GYM_SANDBOX_RUN`.
 pub(crate) fn run_label() -> &'static str {
     static RUN: OnceLock<String> = OnceLock::new();
@@ -142,7 +145,7 @@ impl Drop for DockerTest {
                 let left = remove_leftovers(TEST_LABEL, &label).await;
                 // The lease of this process goes with the last sandbox of all tests. One that can't be removed, as
                 // behind a proxy that is down, ends by itself.
-                let _released = tokio::time::timeout(SETTLE, provider.aclose()).await;
+                let _released = tokio::time::timeout(RELEASE, provider.aclose()).await;
                 left
             })
         })

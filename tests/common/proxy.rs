@@ -24,6 +24,9 @@ pub(crate) enum Cut {
     HoldAnswer,
     /// The request reaches the engine when [`Proxy::release`] is called.
     UntilReleased,
+    /// The client is told at once that its stream is there, and the request reaches the engine when [`Proxy::release`] is
+    /// called: as an engine does that is slow to start what it was asked to start.
+    StreamFirst,
     /// The client's side is closed when the engine has sent this, which is passed on.
     AtOutput(&'static str),
     /// The request does not reach the engine; the client is told that this can't be done.
@@ -55,6 +58,33 @@ struct State {
     turned_away: watch::Sender<Vec<String>>,
     outage: watch::Sender<Outage>,
     released: watch::Sender<bool>,
+    /// The last bytes that were passed on from the engine to any client.
+    passed: watch::Sender<Vec<u8>>,
+    /// How many connections have a request for something to be made, or one that is not read yet.
+    making: watch::Sender<usize>,
+}
+
+/// How much of what was passed on is kept.
+const PASSED_BYTES: usize = 64 * 1024;
+
+/// How an engine says that the stream of an exec is there.
+const STREAM: &[u8] = b"HTTP/1.1 101 UPGRADED\r\nContent-Type: application/vnd.docker.raw-stream\r\n\
+    Connection: Upgrade\r\nUpgrade: tcp\r\n\r\n";
+
+/// Counts one connection of [`State::making`].
+struct Making(watch::Sender<usize>);
+
+impl Making {
+    fn new(counter: &watch::Sender<usize>) -> Self {
+        counter.send_modify(|count| *count += 1);
+        Self(counter.clone())
+    }
+}
+
+impl Drop for Making {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
+    }
 }
 
 impl Proxy {
@@ -76,12 +106,15 @@ impl Proxy {
             turned_away: watch::Sender::default(),
             outage: watch::Sender::default(),
             released: watch::Sender::default(),
+            passed: watch::Sender::default(),
+            making: watch::Sender::default(),
         });
         let serving = Arc::clone(&state);
         let server = tokio::spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((client, _)) = listener.accept().await {
                 let state = Arc::clone(&serving);
+                let making = Making::new(&state.making);
                 connections.spawn(async move {
                     let mut outage = state.outage.subscribe();
                     let before = *outage.borrow();
@@ -91,7 +124,7 @@ impl Proxy {
                     }
                     tokio::select! {
                         // A connection that breaks is what these tests are about.
-                        _ended = serve(client, &state) => {}
+                        _ended = serve(client, &state, making) => {}
                         _down = outage.wait_for(|outage| outage.times != before.times) => {}
                     }
                 });
@@ -141,6 +174,28 @@ impl Proxy {
         let _its_sender_lives = turned_away.wait_for(|lines| execs(lines) >= number).await;
     }
 
+    /// Waits until this text from the engine was passed on, whole, to some client.
+    pub(crate) async fn until_passed(&self, text: &str) {
+        let mut passed = self.state.passed.subscribe();
+        let has_text = |bytes: &Vec<u8>| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+        let _its_sender_lives = passed.wait_for(has_text).await;
+    }
+
+    /// Waits until the engine is at nothing any more that a client, who may be dead by now, has asked it to make.
+    pub(crate) async fn until_made(&self) {
+        // When this one is answered all earlier connections are taken.
+        let mut last = TcpStream::connect(self.address.trim_start_matches("tcp://"))
+            .await
+            .expect("it listens");
+        last.write_all(b"GET /_ping HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            .await
+            .expect("it reads");
+        let mut answer = Vec::new();
+        last.read_to_end(&mut answer).await.expect("it answers");
+        let mut making = self.state.making.subscribe();
+        let _its_sender_lives = making.wait_for(|&count| count == 0).await;
+    }
+
     /// The lines of all requests that have come.
     pub(crate) fn lines(&self) -> Vec<String> {
         self.state.requests.lock().expect("no holder panics").clone()
@@ -168,6 +223,13 @@ impl State {
         });
     }
 
+    fn note_passed(&self, bytes: &[u8]) {
+        self.passed.send_modify(|passed| {
+            passed.extend_from_slice(bytes);
+            passed.drain(..passed.len().saturating_sub(PASSED_BYTES));
+        });
+    }
+
     fn rule_for(&self, request: &str) -> Option<Cut> {
         let mut rules = self.rules.lock().expect("no holder panics");
         let found = rules.iter().position(|(part, _)| request.contains(part))?;
@@ -190,7 +252,7 @@ async fn turn_away(mut client: TcpStream, state: &State) {
 }
 
 /// One connection: the client makes a new one for every request.
-async fn serve(mut client: TcpStream, state: &Arc<State>) -> io::Result<()> {
+async fn serve(mut client: TcpStream, state: &Arc<State>, making: Making) -> io::Result<()> {
     let mut request = Vec::new();
     let head = loop {
         if client.read_buf(&mut request).await? == 0 {
@@ -206,6 +268,7 @@ async fn serve(mut client: TcpStream, state: &Arc<State>) -> io::Result<()> {
         .lock()
         .expect("no holder panics")
         .push(line.clone());
+    let _until_it_ends = (line.starts_with("POST ") && line.contains("/create")).then_some(making);
     let cut = state.rule_for(&line);
     match cut {
         Some(Cut::GoDown) => {
@@ -234,12 +297,21 @@ async fn serve(mut client: TcpStream, state: &Arc<State>) -> io::Result<()> {
             }
         }
     }
-    if cut == Some(Cut::UntilReleased) {
+    if cut == Some(Cut::StreamFirst) {
+        client.write_all(STREAM).await?;
+    }
+    if matches!(cut, Some(Cut::UntilReleased | Cut::StreamFirst)) {
         let mut released = state.released.subscribe();
         let _never_closed = released.wait_for(|released| *released).await;
     }
     let mut engine = UnixStream::connect(&state.socket).await?;
     engine.write_all(&request).await?;
+    if cut == Some(Cut::StreamFirst) {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(engine.read_u8().await?);
+        }
+    }
     match cut {
         Some(Cut::AfterRequest) => {
             // The engine finds its side open until it has answered.
@@ -254,8 +326,8 @@ async fn serve(mut client: TcpStream, state: &Arc<State>) -> io::Result<()> {
             Ok(())
         }
         Some(Cut::HoldAnswer) => std::future::pending().await,
-        Some(Cut::AtOutput(marker)) => pass(&mut client, &mut engine, Some(marker)).await,
-        _ => pass(&mut client, &mut engine, None).await,
+        Some(Cut::AtOutput(marker)) => pass(&mut client, &mut engine, Some(marker), state).await,
+        _ => pass(&mut client, &mut engine, None, state).await,
     }
 }
 
@@ -272,7 +344,12 @@ async fn refuse(client: &mut TcpStream, status: u16, message: &str) -> io::Resul
 }
 
 /// Passes bytes on in both directions until the engine ends, or has sent the marker.
-async fn pass(client: &mut TcpStream, engine: &mut UnixStream, marker: Option<&str>) -> io::Result<()> {
+async fn pass(
+    client: &mut TcpStream,
+    engine: &mut UnixStream,
+    marker: Option<&str>,
+    state: &State,
+) -> io::Result<()> {
     let (mut from_client, mut to_client) = client.split();
     let (mut from_engine, mut to_engine) = engine.split();
     let forward = async {
@@ -292,6 +369,7 @@ async fn pass(client: &mut TcpStream, engine: &mut UnixStream, marker: Option<&s
                 return to_client.shutdown().await;
             }
             to_client.write_all(&sent[start..]).await?;
+            state.note_passed(&sent[start..]);
             match marker {
                 Some(marker)
                     if sent

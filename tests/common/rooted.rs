@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -22,13 +23,24 @@ const PLACES: [&str; 3] = ["/tmp", "/made/by", "/at-the-root"];
 /// The first digits of the long sleeps that cases look for among all processes of the machine.
 const SLEEPS: &str = "987";
 
+/// How many roots there were, those of another provider of this process among them.
+static NUMBER: AtomicUsize = AtomicUsize::new(0);
+
 /// A provider that runs on this machine, with a root for each sandbox.
 #[derive(Debug)]
 pub(crate) struct Rooted {
     inner: Arc<dyn SandboxProvider>,
     /// Roots of sandboxes whose spec names a working directory are made here.
     folder: TempDir,
-    roots: Mutex<HashMap<SandboxId, PathBuf>>,
+    roots: Mutex<HashMap<SandboxId, Root>>,
+}
+
+/// That of one sandbox.
+#[derive(Debug)]
+struct Root {
+    path: PathBuf,
+    /// Tells its long sleeps from those of all other sandboxes and processes.
+    number: usize,
 }
 
 impl Rooted {
@@ -52,13 +64,19 @@ impl Rooted {
         let roots = self.roots.lock().expect("no case panics in here");
         let root = roots
             .get(handle.sandbox_id())
-            .map(|root| root.display().to_string());
+            .map(|root| root.path.display().to_string());
         root.unwrap_or_default()
+    }
+
+    fn number(&self, handle: &SandboxHandle) -> usize {
+        let roots = self.roots.lock().expect("no case panics in here");
+        roots.get(handle.sandbox_id()).map_or(0, |root| root.number)
     }
 
     fn text(&self, handle: &SandboxHandle, text: &str) -> String {
         let root = self.root(handle);
-        let mut text = text.replace(SLEEPS, &format!("{}{SLEEPS}", std::process::id()));
+        let own = format!("{}{:03}{SLEEPS}", std::process::id(), self.number(handle));
+        let mut text = text.replace(SLEEPS, &own);
         for place in PLACES {
             text = text.replace(place, &format!("{root}{place}"));
         }
@@ -127,11 +145,12 @@ impl SandboxProvider for Rooted {
             PathBuf::from(result.stdout().unwrap_or_default().trim_end())
         };
         std::fs::create_dir_all(root.join("tmp")).expect("a folder can be made");
-        let root = root.canonicalize().expect("a folder that was made is there");
+        let path = root.canonicalize().expect("a folder that was made is there");
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         self.roots
             .lock()
             .expect("no case panics in here")
-            .insert(handle.sandbox_id().clone(), root);
+            .insert(handle.sandbox_id().clone(), Root { path, number });
         Ok(handle)
     }
 

@@ -23,7 +23,7 @@ use tokio::process::Command;
 const IMAGE: &str = "gym-sandbox/busybox:test";
 
 /// Every test ends within this.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(300);
 
 /// The socket of the local engine. None, with a line that says so, where there is none.
 fn engine_socket() -> Option<PathBuf> {
@@ -82,7 +82,7 @@ fn assert_usable(report: &EngineReport) {
         report.address_pools_total - report.networks_in_use,
         "{report:?}"
     );
-    assert!(report.clock_offset_ms.abs() < 10_000, "{report:?}");
+    assert!(report.clock_offset_ms.abs() < 60_000, "{report:?}");
     assert_eq!(report.exec_path, "agent", "{}", report.exec_path_reason);
 }
 
@@ -433,7 +433,7 @@ async fn what_is_no_engine_is_an_error_in_bounded_time() {
             story(&error)
         );
         assert!(
-            started.elapsed() < Duration::from_secs(20),
+            started.elapsed() < Duration::from_secs(60),
             "{:?}",
             started.elapsed()
         );

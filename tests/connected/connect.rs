@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::process::Stdio;
-use std::time::Duration;
 
 use bollard::models::ContainerCreateBody;
 use bollard::query_parameters::{CreateContainerOptionsBuilder, KillContainerOptions, StartContainerOptions};
@@ -255,7 +254,7 @@ async fn d23_somebody_elses_container_is_taken_only_where_that_is_allowed() {
         "{error:?}"
     );
     let sandbox = connect(allowed).await.unwrap();
-    let result = tokio::time::timeout(Duration::from_secs(60), sandbox.exec("echo taken")).await;
+    let result = tokio::time::timeout(LIMIT, sandbox.exec("echo taken")).await;
     assert_eq!(result.unwrap().unwrap().stdout().as_deref(), Some("taken\n"));
     assert_eq!(sandbox.sandbox_id().unwrap().as_str(), name);
     sandbox.stop().await.unwrap();

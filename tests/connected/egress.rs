@@ -2,7 +2,6 @@
 //! (engine-facts S11, docs/connected.md). Only network `none` isolates.
 
 use std::panic::AssertUnwindSafe;
-use std::time::Duration;
 
 use bollard::models::{EndpointSettings, Ipam, IpamConfig, NetworkConnectRequest, NetworkCreateRequest};
 use futures::FutureExt;
@@ -12,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use crate::common::{DEBIAN, DockerTest, client, docker};
-use crate::until;
+use crate::{LIMIT, until};
 
 /// An internal network of one test, removed by `remove`.
 struct Internal {
@@ -67,7 +66,7 @@ async fn started(test: &DockerTest, spec: SandboxSpec) -> AsyncSandbox {
 async fn fetch(sandbox: &AsyncSandbox, url: &str) -> Option<String> {
     let program = "import sys, urllib.request as r; sys.stdout.write(r.urlopen(sys.argv[1], timeout=5).read().decode())";
     let argv = ["python3", "-c", program, url];
-    let options = ExecOptions::new(argv).with_timeout(Duration::from_secs(30));
+    let options = ExecOptions::new(argv).with_timeout(LIMIT);
     let result = sandbox.exec_with(options).await.unwrap();
     result.is_success().then(|| result.stdout().unwrap())
 }
@@ -143,7 +142,10 @@ async fn check(test: &DockerTest, network: &Internal) {
     })
     .await;
     let beyond = format!("http://{outside_address}:8080/");
-    assert_eq!(fetch(&gateway, &beyond).await.as_deref(), Some("allowed\n"));
+    until("what is outside answers the gateway", async || {
+        fetch(&gateway, &beyond).await.as_deref() == Some("allowed\n")
+    })
+    .await;
     assert_eq!(
         fetch(&worker, &beyond).await,
         None,
@@ -151,7 +153,10 @@ async fn check(test: &DockerTest, network: &Internal) {
     );
     // The host's services are: an internal network does not isolate from the host.
     let host = format!("http://{}:{host_port}/", network.host);
-    assert_eq!(fetch(&worker, &host).await.as_deref(), Some("of the host\n"));
+    until("the host answers", async || {
+        fetch(&worker, &host).await.as_deref() == Some("of the host\n")
+    })
+    .await;
 
     let isolated = started(
         test,

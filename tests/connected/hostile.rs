@@ -16,7 +16,7 @@ fn d23_a_gigantic_descriptor_is_read_or_refused_at_once() {
     let read = SandboxDescriptor::from_value(json!({"sandbox_id": "a", "ports": every_port})).unwrap();
     assert_eq!(read.ports.unwrap().as_slice().len(), 65_535);
     // Each port compared with each before it took over a minute.
-    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(40), "{:?}", began.elapsed());
     let error = SandboxDescriptor::from_value(json!({"sandbox_id": "é".repeat(1_000_000)})).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     let text = error.to_string();

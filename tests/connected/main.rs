@@ -26,8 +26,8 @@ use std::time::{Duration, Instant};
 use gym_sandbox::docker::{DockerConfig, DockerProvider, DockerRaw, ExecPathPolicy};
 use gym_sandbox::{ExecOptions, SandboxHandle, SandboxProvider};
 
-/// How long anything may take that a test waits for.
-pub(crate) const LIMIT: Duration = Duration::from_secs(45);
+/// How long anything may take that a test waits for, several calls of a busy engine among it.
+pub(crate) const LIMIT: Duration = Duration::from_secs(180);
 
 /// A configuration for each way to run commands.
 pub(crate) fn both_paths() -> [DockerConfig; 2] {

@@ -10,7 +10,7 @@ use gym_sandbox::{
 };
 
 use crate::common::{DEBIAN, busybox, client, docker, docker_with};
-use crate::{both_paths, container_id, stdout};
+use crate::{LIMIT, both_paths, container_id, stdout};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn d08_what_somebody_else_paused_or_resumed_is_no_error() {
@@ -71,7 +71,7 @@ async fn l19_a_paused_sandbox_is_taken_unprobed_and_checked_by_resume() {
         let other = DockerProvider::connect(config).await.unwrap();
         let taken = other.attach(handle.sandbox_id().as_str()).await.unwrap();
         assert_eq!(taken.raw::<DockerRaw>().unwrap().shell.as_deref(), Some("sh"));
-        let resumed = other.resume(&taken, Some(Duration::from_secs(60))).await.unwrap();
+        let resumed = other.resume(&taken, Some(LIMIT)).await.unwrap();
         assert_eq!(
             resumed.raw::<DockerRaw>().unwrap().shell.as_deref(),
             Some("bash"),
@@ -87,7 +87,7 @@ async fn l19_a_paused_sandbox_is_taken_unprobed_and_checked_by_resume() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn l18_a_resumed_sandbox_that_does_not_become_ready_is_a_timeout() {
-    for deadline in [None, Some(Duration::from_secs(2))] {
+    for deadline in [None, Some(Duration::from_secs(8))] {
         let mut config = DockerConfig::default();
         config.probe.command = Some("! test -e /blocked".to_owned());
         config.probe.deadline = deadline;
@@ -97,7 +97,7 @@ async fn l18_a_resumed_sandbox_that_does_not_become_ready_is_a_timeout() {
         let handle = test.provider.create(&busybox()).await.unwrap();
         stdout(&test.provider, &handle, "touch /blocked").await;
         test.provider.pause(&handle).await.unwrap();
-        let timeout = Duration::from_secs(3);
+        let timeout = Duration::from_secs(12);
         let error = test.provider.resume(&handle, Some(timeout)).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Timeout, "{error:?}");
         // It stays, and what it is doing can be asked.
@@ -167,7 +167,7 @@ async fn b25_a_container_that_is_paused_while_commands_begin_stays_usable() {
         });
         // A container that is wedged holds a call until its time is over, and is never removed.
         let all = futures::future::join(join_all(changes), join_all(commands));
-        tokio::time::timeout(Duration::from_secs(120), all).await.unwrap();
+        tokio::time::timeout(Duration::from_secs(600), all).await.unwrap();
         sandbox.resume().await.unwrap();
         assert!(sandbox.exec("true").await.unwrap().is_success());
         sandbox.stop().await.unwrap();

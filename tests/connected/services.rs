@@ -106,8 +106,12 @@ async fn l16_a_service_and_its_children_outlive_the_process_tree_of_a_killed_com
         sandbox.service_status("svc").await.unwrap(),
         Some(ServiceStatus::Running)
     );
-    let processes = sandbox.exec("ps -o args | grep -cx 'sleep 31883'").await.unwrap();
-    assert_eq!(processes.stdout().as_deref(), Some("1\n"));
+    // Its shell may not have come to it yet.
+    until("its child runs", async || {
+        let processes = sandbox.exec("ps -o args | grep -cx 'sleep 31883'").await.unwrap();
+        processes.stdout().as_deref() == Some("1\n")
+    })
+    .await;
     sandbox.stop().await.unwrap();
 }
 
@@ -225,7 +229,13 @@ async fn l16_of_starts_at_once_of_one_name_one_runs() {
                 .collect();
             assert_eq!(refused, [ErrorKind::Conflict; 3], "{image}");
             let count = "for p in /proc/[0-9]*; do tr '\\000' ' ' <$p/cmdline | grep -qx 'sleep 31882 ' && echo x; done";
-            let running = sandbox.exec(count).await.unwrap().stdout().unwrap();
+            let mut running = String::new();
+            // What was started may not have become the program yet.
+            until("one runs", async || {
+                running = sandbox.exec(count).await.unwrap().stdout().unwrap();
+                !running.is_empty()
+            })
+            .await;
             assert_eq!(running, "x\n", "{image}");
             // The longest grace is no time that can be waited until.
             let ended = sandbox.stop_service("one", Duration::MAX).await.unwrap();

@@ -11,8 +11,8 @@ use gym_sandbox::{
 };
 
 use crate::common::long_tests_are_wanted;
-use crate::proxy::Cut;
-use crate::support::{behind_proxy, failed, nothing_is_left, stdout, until};
+use crate::proxy::{Cut, Proxy};
+use crate::support::{LIMIT, behind_proxy, container_id, failed, nothing_is_left, settled, stdout, until};
 
 /// The engine runs the commands, so that each of them needs it.
 fn by_engine() -> DockerConfig {
@@ -59,17 +59,17 @@ async fn c18_an_engine_that_is_lost_during_a_create_is_cleaned_up_when_it_is_bac
             return;
         };
         proxy.cut(lost_at, Cut::GoDown);
-        let began = Instant::now();
-        let error = failed(&test, &crate::common::busybox()).await;
+        let spec = crate::common::busybox();
+        let (error, lost) = tokio::join!(failed(&test, &spec), asked(&proxy, lost_at));
         assert_eq!(
             error.kind(),
             ErrorKind::Unavailable,
             "lost at {lost_at}: {error:?}"
         );
         assert!(
-            began.elapsed() < Duration::from_secs(30),
+            lost.elapsed() < Duration::from_secs(60),
             "told after {:?}",
-            began.elapsed()
+            lost.elapsed()
         );
         assert_eq!(
             test.containers().await.len(),
@@ -79,6 +79,12 @@ async fn c18_an_engine_that_is_lost_during_a_create_is_cleaned_up_when_it_is_bac
         proxy.come_up();
         nothing_is_left(&test).await;
     }
+}
+
+/// When such a request came.
+async fn asked(proxy: &Proxy, request: &'static str) -> Instant {
+    until("the request comes", || async { proxy.requests(request) > 0 }).await;
+    Instant::now()
 }
 
 /// An engine that takes the request and never answers.
@@ -93,8 +99,9 @@ async fn c16_a_create_that_gets_no_answer_ends_in_time_and_leaves_nothing() {
     let began = Instant::now();
     let error = failed(&test, &crate::common::busybox()).await;
     assert_eq!(error.kind(), ErrorKind::CreateFailed, "{error:?}");
+    // The call itself has minutes.
     assert!(
-        began.elapsed() < Duration::from_secs(15),
+        began.elapsed() < Duration::from_secs(90),
         "told after {:?}",
         began.elapsed()
     );
@@ -104,32 +111,48 @@ async fn c16_a_create_that_gets_no_answer_ends_in_time_and_leaves_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn d15_a_start_or_a_probe_that_gets_no_answer_ends_in_time_and_leaves_nothing() {
-    let mut config = DockerConfig::default();
-    config.create.start_timeout = Some(Duration::from_secs(4));
-    let Some((proxy, test)) = behind_proxy(config).await else {
-        return;
-    };
-    let spec = crate::common::busybox().with_ready_timeout(Duration::from_secs(4));
     // The agent dials by itself: nothing is asked of the engine after the start.
     for (request, path, kind) in [
         ("/start HTTP", "engine", ErrorKind::CreateFailed),
         ("/start HTTP", "auto", ErrorKind::CreateFailed),
         ("/exec HTTP", "engine", ErrorKind::NotReady),
     ] {
-        let spec = spec.clone().with_provider_option("exec_path", path);
         for hold in [Cut::Hold, Cut::HoldAnswer] {
-            proxy.cut(request, hold);
-            let began = Instant::now();
-            let error = failed(&test, &spec).await;
-            assert_eq!(error.kind(), kind, "{request} {path}: {error:?}");
-            assert!(
-                began.elapsed() < Duration::from_secs(25),
-                "{request} {path}: told after {:?}",
-                began.elapsed()
-            );
+            // A busy engine takes seconds to come so far: where it was not in time, it gets more.
+            for seconds in [4, 16, 64] {
+                let bound = Duration::from_secs(seconds);
+                let mut config = DockerConfig::default();
+                let mut spec = crate::common::busybox().with_provider_option("exec_path", path);
+                if kind == ErrorKind::NotReady {
+                    spec = spec.with_ready_timeout(bound);
+                } else {
+                    config.create.start_timeout = Some(bound);
+                }
+                let Some((proxy, test)) = behind_proxy(config).await else {
+                    return;
+                };
+                proxy.cut(request, hold);
+                let began = Instant::now();
+                let error = failed(&test, &spec).await;
+                assert_eq!(error.kind(), kind, "{request} {path}: {error:?}");
+                assert!(
+                    error.report().to_string().contains(&format!("{bound:?}")),
+                    "{request} {path}: {}",
+                    error.report()
+                );
+                assert!(
+                    began.elapsed() < bound + Duration::from_secs(90),
+                    "{request} {path}: told after {:?}",
+                    began.elapsed()
+                );
+                nothing_is_left(&test).await;
+                if proxy.requests(request) > 0 {
+                    break;
+                }
+                assert!(seconds < 64, "{request} {path}: it never came");
+            }
         }
     }
-    nothing_is_left(&test).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -145,6 +168,7 @@ async fn d6_an_engine_lost_under_a_command_is_told_and_the_command_killed_when_i
             stdout(&direct, &beside, "test -e /tmp/begun && echo yes; true").await == "yes\n"
         })
         .await;
+        proxy.until_passed("printed").await;
         proxy.go_down();
         Instant::now()
     };
@@ -154,7 +178,7 @@ async fn d6_an_engine_lost_under_a_command_is_told_and_the_command_killed_when_i
     let result = result.unwrap();
     // A call that is caught half-way waits out its deadline of 30 s.
     assert!(
-        lost.elapsed() < Duration::from_secs(45),
+        lost.elapsed() < Duration::from_secs(90),
         "told {:?} after it was lost",
         lost.elapsed()
     );
@@ -236,7 +260,7 @@ async fn d6_a_command_whose_start_is_lost_is_told_and_not_run_twice() {
     for cut in [Cut::AfterRequest, Cut::AfterAnswer] {
         for request in ["/exec HTTP", "/start HTTP"] {
             // The clean-up of the last one makes such requests, too.
-            test.provider.aclose().await.unwrap();
+            settled(&test).await;
             proxy.cut(request, cut);
             let command = ExecOptions::new("echo run >> /tmp/runs; sleep 97431");
             let result = test.provider.exec(&handle, command).await.unwrap();
@@ -248,7 +272,7 @@ async fn d6_a_command_whose_start_is_lost_is_told_and_not_run_twice() {
             );
         }
     }
-    test.provider.aclose().await.unwrap();
+    settled(&test).await;
     let runs = stdout(&test.provider, &handle, "cat /tmp/runs 2>/dev/null | wc -l").await;
     assert!(
         runs.trim().parse::<u32>().unwrap() <= 2,
@@ -283,14 +307,22 @@ async fn d6_commands_of_the_agent_go_on_without_the_engine() {
         );
     };
     let line = "echo printed; touch /tmp/begun; until test -e /tmp/go; do sleep 0.02; done; exit 5";
-    let command = ExecOptions::new(line).with_timeout(Duration::from_secs(60));
+    let command = ExecOptions::new(line).with_timeout(LIMIT);
     let (result, ()) = tokio::join!(test.provider.exec(&handle, command), lose);
     let result = result.unwrap();
     assert_eq!((result.return_code, result.error_type), (5, None), "{result:?}");
     assert_eq!(result.stdout().as_deref(), Some("printed\n"));
-    let late = ExecOptions::new("sleep 96431").with_timeout(Duration::from_millis(300));
-    let late = test.provider.exec(&handle, late).await.unwrap();
-    assert_eq!(late.error_type, Some(ExecErrorType::Timeout), "{late:?}");
+    let mut limit = Duration::from_millis(300);
+    let late = loop {
+        let late = ExecOptions::new("sleep 96431").with_timeout(limit);
+        let late = test.provider.exec(&handle, late).await.unwrap();
+        assert_eq!(late.error_type, Some(ExecErrorType::Timeout), "{late:?}");
+        // A busy machine may not have begun with it in its time.
+        if late.killed >= Some(1) || limit > LIMIT / 4 {
+            break late;
+        }
+        limit *= 4;
+    };
     assert_eq!(late.survivors, Some(0), "{late:?}");
     assert_eq!(
         test.provider.status(&handle).await.unwrap(),
@@ -308,7 +340,9 @@ async fn q1_a_close_whose_answer_is_lost_can_be_called_again() {
     };
     for cut in [Cut::AfterRequest, Cut::AfterAnswer] {
         let handle = test.provider.create(&crate::common::busybox()).await.unwrap();
-        proxy.cut("DELETE ", cut);
+        // The lease of this process may go at the same time.
+        let removal: &'static str = format!("/containers/{}?", container_id(&handle)).leak();
+        proxy.cut(removal, cut);
         let error = test.provider.close(&handle).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unavailable, "{cut:?}: {error:?}");
         test.provider.close(&handle).await.unwrap();

@@ -7,22 +7,24 @@ use gym_sandbox::docker::DockerConfig;
 use gym_sandbox::{Error, ErrorKind, SandboxProvider, SandboxSpec};
 
 use crate::common::{DockerTest, docker, docker_with};
+use crate::support::nothing_is_left;
 
-/// How late the end may be told, counted from when the engine needs no more time itself: the engine makes a container
-/// in under a second when the machine is idle, and in many when it is not.
-const TOLD: Duration = Duration::from_secs(3);
+/// How late the end may be told: the engine makes a container in under a second when the machine is idle, and in many when
+/// it is not.
+const TOLD: Duration = Duration::from_secs(120);
+
+/// What a wait that does not notice would take.
+const UNNOTICED: Duration = Duration::from_secs(600);
 
 fn spec(entrypoint: &[&str]) -> SandboxSpec {
     crate::common::busybox()
-        .with_ready_timeout(Duration::from_secs(60))
+        .with_ready_timeout(UNNOTICED)
         .with_entrypoint(entrypoint.iter().copied())
 }
 
-/// Creates, and says how it failed. A slow try is repeated: other work on the machine is not what is measured. So is one
-/// in which the starved main process outlived the readiness of its sandbox.
+/// Creates, and says how it failed. One in which the starved main process outlived the readiness of its sandbox is repeated.
 async fn told(test: &DockerTest, spec: &SandboxSpec) -> Error {
-    let mut took = Duration::MAX;
-    for _ in 0..5 {
+    for _ in 0..20 {
         let began = Instant::now();
         let error = match test.provider.create(spec).await {
             Ok(handle) => {
@@ -31,17 +33,15 @@ async fn told(test: &DockerTest, spec: &SandboxSpec) -> Error {
             }
             Err(error) => error,
         };
-        took = took.min(began.elapsed());
-        assert_eq!(
-            test.containers().await,
-            Vec::<String>::new(),
-            "left by a create that failed"
+        assert!(
+            began.elapsed() < TOLD,
+            "the end of the main process was told after {:?}",
+            began.elapsed()
         );
-        if took < TOLD {
-            return error;
-        }
+        nothing_is_left(test).await;
+        return error;
     }
-    panic!("the end of the main process was told after {took:?} at best");
+    panic!("the end of the main process is never told");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -83,7 +83,7 @@ async fn b22_a_program_that_is_not_there_or_no_program_fails_at_the_start() {
 async fn b22_a_signal_and_a_late_end_during_a_probe_are_told() {
     let mut config = DockerConfig::default();
     config.probe.command = Some("test -e /never".to_owned());
-    config.probe.deadline = Some(Duration::from_secs(50));
+    config.probe.deadline = Some(UNNOTICED);
     config.probe.stable_delay = Duration::from_millis(100);
     let Some(test) = docker_with(config).await else {
         return;
@@ -106,7 +106,7 @@ async fn b22_a_signal_and_a_late_end_during_a_probe_are_told() {
 async fn b22_an_end_during_a_probe_that_hangs_is_told() {
     let mut config = DockerConfig::default();
     config.probe.command = Some("sleep 1000".to_owned());
-    config.probe.timeout = Duration::from_secs(50);
+    config.probe.timeout = UNNOTICED;
     let Some(test) = docker_with(config).await else {
         return;
     };

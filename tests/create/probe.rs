@@ -62,7 +62,7 @@ async fn p3_passes_must_follow_each_other() {
     // Passes, fails, passes, passes: ready after the fourth.
     let mut config = config(&counting("test $n != 2"));
     config.probe.stable_count = 2;
-    config.probe.deadline = Some(Duration::from_secs(40));
+    config.probe.deadline = Some(Duration::from_secs(400));
     let Some(test) = docker_with(config).await else {
         return;
     };
@@ -111,7 +111,7 @@ async fn p7_an_attempt_that_hangs_is_a_failed_one() {
     assert_eq!(error.kind(), ErrorKind::NotReady, "{error:?}");
     assert!(error.to_string().contains("1s"), "{error}");
     assert!(
-        began.elapsed() < Duration::from_secs(30),
+        began.elapsed() < Duration::from_secs(120),
         "it took {:?}",
         began.elapsed()
     );
@@ -119,7 +119,7 @@ async fn p7_an_attempt_that_hangs_is_a_failed_one() {
     // Only the first attempt hangs.
     let mut recovering = config(&counting("test $n != 1 || sleep 1000"));
     recovering.probe.timeout = Duration::from_secs(1);
-    recovering.probe.deadline = Some(Duration::from_secs(40));
+    recovering.probe.deadline = Some(Duration::from_secs(400));
     let Some(test) = docker_with(recovering).await else {
         return;
     };
@@ -144,7 +144,7 @@ async fn d15_a_hanging_attempt_ends_with_the_smaller_bound() {
     .await;
     assert_eq!(error.kind(), ErrorKind::NotReady, "{error:?}");
     assert!(
-        began.elapsed() < Duration::from_secs(30),
+        began.elapsed() < Duration::from_secs(120),
         "it took {:?}",
         began.elapsed()
     );
@@ -162,7 +162,7 @@ async fn d15_a_hanging_attempt_ends_with_the_smaller_bound() {
     assert_eq!(error.kind(), ErrorKind::NotReady, "{error:?}");
     assert!(error.to_string().contains("2s"), "{error}");
     assert!(
-        began.elapsed() < Duration::from_secs(30),
+        began.elapsed() < Duration::from_secs(120),
         "it took {:?}",
         began.elapsed()
     );

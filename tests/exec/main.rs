@@ -13,11 +13,14 @@ mod spawn;
 mod streams;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::DockerTest;
 use gym_sandbox::docker::{DockerConfig, ExecPathPolicy};
-use gym_sandbox::{AsyncSandbox, ExecOptions, ExecResult, SandboxSpec};
+use gym_sandbox::{AsyncSandbox, ExecErrorType, ExecOptions, ExecResult, SandboxSpec};
+
+/// No step of a test takes so long, several calls of a busy engine among it.
+pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
 /// A started sandbox of one test, removed by [`Started::close`].
 pub(crate) struct Started {
@@ -62,9 +65,44 @@ impl Started {
         self.sandbox.stop().await.unwrap();
     }
 
+    /// Lets a shell line run out of its time, as a user, and gives the result, which says as well what its time was. Where the
+    /// line is not seen to have done what it does first before that, it gets more time: a busy machine takes seconds for
+    /// what an idle one does at once. It has done it when it has made the file `/tmp/ready`.
+    pub(crate) async fn out_of_time(&self, line: &str, user: Option<&str>) -> (ExecResult, Duration) {
+        let mut limit = Duration::from_secs(1);
+        loop {
+            let began = Instant::now();
+            let command = |line: &str| {
+                let mut options = ExecOptions::new(["sh", "-c", line]);
+                options.user = user.map(Into::into);
+                options
+            };
+            let options = command(line).with_timeout(limit);
+            let look = async {
+                while began.elapsed() < limit {
+                    if self.exec("test -e /tmp/ready").await.is_success() {
+                        return began.elapsed() < limit;
+                    }
+                }
+                false
+            };
+            let (result, was_ready) = tokio::join!(self.exec(options), look);
+            assert_eq!(
+                (result.return_code, result.error_type),
+                (125, Some(ExecErrorType::Timeout)),
+                "{result:?}"
+            );
+            if was_ready || limit > LIMIT / 4 {
+                return (result, limit);
+            }
+            limit *= 4;
+            self.exec(command("rm -f /tmp/ready")).await;
+        }
+    }
+
     /// Runs a command until its output is the expected one; the last output when it never is.
     pub(crate) async fn until(&self, command: &str, expected: &str) -> String {
-        let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+        let deadline = tokio::time::Instant::now() + LIMIT;
         loop {
             let output = self.exec(command).await.stdout().unwrap_or_default();
             if output == expected || tokio::time::Instant::now() > deadline {
@@ -72,6 +110,12 @@ impl Started {
             }
         }
     }
+}
+
+/// Says whether a command that ran out of its time had begun in it. What has not is not killed, and no word is lost about it.
+pub(crate) fn was_started(result: &ExecResult) -> bool {
+    let said = result.stderr().unwrap_or_default();
+    result.killed.is_some() || said.contains("not known") || said.contains("did not say")
 }
 
 /// A shell line that prints the command lines of all processes but those that are always there, one a line; the

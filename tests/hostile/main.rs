@@ -17,17 +17,20 @@ mod engine;
 mod killing;
 mod terminals;
 
+use std::time::{Duration, Instant};
+
 use gym_sandbox::docker::{DockerConfig, ExecPathPolicy};
 use gym_sandbox::{AsyncSandbox, ExecOptions, ExecResult, SandboxSpec};
 
 use common::DockerTest;
 
+/// No step of a test takes so long, several calls of a busy engine among it.
+const LIMIT: Duration = Duration::from_secs(120);
+
 /// A started sandbox of one test, removed by [`Started::close`].
 struct Started {
     sandbox: AsyncSandbox,
     test: DockerTest,
-    /// How many processes it has without any command.
-    at_rest: usize,
 }
 
 async fn start(spec: SandboxSpec) -> Option<Started> {
@@ -49,13 +52,7 @@ async fn start_with(config: DockerConfig, spec: SandboxSpec) -> Option<Started> 
     let test = common::docker_with(config).await?;
     let sandbox = AsyncSandbox::new(test.provider.clone()).with_spec(spec);
     sandbox.start().await.unwrap();
-    let mut started = Started {
-        sandbox,
-        test,
-        at_rest: 0,
-    };
-    started.at_rest = started.processes().await;
-    Some(started)
+    Some(Started { sandbox, test })
 }
 
 impl Started {
@@ -63,12 +60,35 @@ impl Started {
         self.sandbox.exec_with(options.into()).await.unwrap()
     }
 
-    /// Asks the engine, which no process can hide from.
-    async fn processes(&self) -> usize {
+    /// The command lines of all processes but those that keep the sandbox alive. Asks the engine, which no process can
+    /// hide from.
+    async fn processes(&self) -> Vec<String> {
         let client = common::client().await.unwrap();
         let id = self.sandbox.sandbox_id().unwrap();
         let top = client.top_processes(id.as_str(), None).await.unwrap();
-        top.processes.unwrap().len()
+        let command = top
+            .titles
+            .unwrap()
+            .iter()
+            .position(|title| title == "CMD")
+            .unwrap();
+        let rows = top.processes.unwrap().into_iter();
+        let commands = rows.map(|columns| columns[command].clone());
+        commands
+            .filter(|command| !KEEPS_ALIVE.iter().any(|own| command.contains(own)))
+            .collect()
+    }
+
+    /// Waits until there are none of them.
+    async fn until_at_rest(&self) {
+        let deadline = Instant::now() + LIMIT;
+        loop {
+            let left = self.processes().await;
+            if left.is_empty() {
+                return;
+            }
+            assert!(Instant::now() < deadline, "they live on: {left:?}");
+        }
     }
 
     async fn close(self) {
@@ -76,3 +96,11 @@ impl Started {
         drop(self.test);
     }
 }
+
+/// In the command lines of what keeps a sandbox alive: of the agent and its runners, of an init and the keepalive, and of
+/// that one's sleep.
+const KEEPS_ALIVE: [&str; 3] = [
+    "/.gym-sandbox/agent",
+    "trap 'exit 0' TERM INT; while",
+    "sleep 3600",
+];

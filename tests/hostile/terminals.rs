@@ -6,8 +6,8 @@ use gym_sandbox::{ErrorKind, SandboxProvider, SandboxPtySession, SandboxReason};
 
 use super::engine::{Behind, Mood, behind_a_proxy};
 
-/// No call may take longer: one call of the engine, and a look at what has become of the sandbox.
-const BOUND: Duration = Duration::from_secs(40);
+/// No call may take longer: one call of the engine, and a look at what has become of the sandbox, on a busy machine.
+const BOUND: Duration = Duration::from_secs(90);
 
 async fn ready(behind: &Behind, line: &str) -> SandboxPtySession {
     let session = behind.sandbox.pty().create(line).await.unwrap();

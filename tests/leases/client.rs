@@ -11,6 +11,7 @@ use tokio::process::Command;
 
 use crate::child::{self, Player};
 use crate::common::busybox;
+use crate::proxy::Proxy;
 
 /// The test below that is run as a client.
 const PLAYED_BY: &str = "client::child";
@@ -57,6 +58,13 @@ pub(crate) struct Client {
 impl Client {
     pub(crate) fn start(role: Role, run: &str, machine: Machine, lease: Lease) -> Self {
         Self::start_with(role, run, machine, lease, |_| {})
+    }
+
+    /// One whose engine is behind a proxy, which sees when the engine is at nothing any more that it was asked for.
+    pub(crate) fn behind(proxy: &Proxy, role: Role, run: &str, machine: Machine, lease: Lease) -> Self {
+        Self::start_with(role, run, machine, lease, |command| {
+            command.env("DOCKER_HOST", proxy.address());
+        })
     }
 
     pub(crate) fn start_with(

@@ -11,7 +11,8 @@ use gym_sandbox::{
 
 use crate::client::{Client, Machine, Role};
 use crate::common::{DockerTest, docker};
-use crate::support::{objects_of, run_with_grace, until};
+use crate::proxy::Proxy;
+use crate::support::{LASTING, objects_of, run_with_grace, until};
 
 async fn status(provider: &DockerProvider, id: &str) -> Option<SandboxStatus> {
     provider.describe(id).await.ok().map(|detail| detail.status)
@@ -23,10 +24,10 @@ async fn d16_a_ttl_ends_a_sandbox_whose_client_is_dead() {
         return;
     };
     // Leases that last longer than this test: only the ttl can end anything.
-    let mut client = Client::start(Role::Holder, &run.name, Machine::Other, (300.0, 60.0));
-    let by_engine = client.make("ttl=4 exec_path=engine").await;
-    let by_agent = client.make("ttl=4 exec_path=auto").await;
+    let mut client = Client::start(Role::Holder, &run.name, Machine::Other, LASTING);
     let lasting = client.make("").await;
+    let by_engine = client.make("ttl=30 exec_path=engine").await;
+    let by_agent = client.make("ttl=30 exec_path=auto").await;
     assert_eq!(
         status(&run.provider, &by_agent).await,
         Some(SandboxStatus::Running)
@@ -73,7 +74,7 @@ async fn d16_an_idle_sandbox_ends_itself_and_a_busy_one_does_not() {
     if !agent_works(&test).await {
         return;
     }
-    let idle = Duration::from_secs(3);
+    let idle = Duration::from_secs(10);
     let spec = test
         .spec()
         .with_provider_option("exec_path", "agent")
@@ -82,7 +83,7 @@ async fn d16_an_idle_sandbox_ends_itself_and_a_busy_one_does_not() {
     let began = Instant::now();
     let busy = test
         .provider
-        .exec(&handle, ExecOptions::new("sleep 5; echo busy"))
+        .exec(&handle, ExecOptions::new("sleep 13; echo busy"))
         .await
         .unwrap();
     assert_eq!(busy.stdout().as_deref(), Some("busy\n"), "{busy:?}");
@@ -125,7 +126,7 @@ async fn d16_an_idle_timeout_over_the_engine_alone_is_refused_by_name() {
 #[tokio::test(flavor = "multi_thread")]
 async fn d16_a_stopped_sandbox_whose_ttl_has_ended_is_swept_under_a_live_owner() {
     let Some(test) = docker().await else { return };
-    let (plain, passing) = (test.spec(), test.spec().with_ttl(Duration::from_secs(1)));
+    let (plain, passing) = (test.spec(), test.spec().with_ttl(Duration::from_secs(30)));
     let (short, lasting) = tokio::join!(test.provider.create(&passing), test.provider.create(&plain));
     let (short, lasting) = (short.unwrap(), lasting.unwrap());
     let options = SweepOptions::default()
@@ -152,13 +153,18 @@ async fn d35_a_program_that_asks_for_it_leaves_nothing_when_a_signal_ends_it() {
     let Some(run) = run_with_grace(30.0).await else {
         return;
     };
+    let Some(proxy) = Proxy::start().await else {
+        eprintln!("skipped: the engine has no local socket");
+        return;
+    };
     for (signal, code) in [("TERM", 143), ("INT", 130)] {
-        let mut client = Client::start(Role::Signalled, &run.name, Machine::This, (300.0, 60.0));
+        let mut client = Client::behind(&proxy, Role::Signalled, &run.name, Machine::This, LASTING);
         client.says("busy").await;
         assert!(run.objects().await.len() >= 3);
         client.signal(signal).await;
         assert_eq!(client.exit_code().await, Some(code));
         // A create that the engine was at when the process ended may still appear; nobody can remove it before.
+        proxy.until_made().await;
         until("nothing is left", || async {
             let left = objects_of("run", &run.name).await;
             if !left.is_empty() {
@@ -176,12 +182,17 @@ async fn d35_everything_of_a_process_goes_at_once() {
     let Some(run) = run_with_grace(30.0).await else {
         return;
     };
-    let mut client = Client::start(Role::Signalled, &run.name, Machine::This, (300.0, 60.0));
+    let Some(proxy) = Proxy::start().await else {
+        eprintln!("skipped: the engine has no local socket");
+        return;
+    };
+    let mut client = Client::behind(&proxy, Role::Signalled, &run.name, Machine::This, LASTING);
     for _ in 0..3 {
         client.says("made").await;
     }
     client.signal("HUP").await;
     assert_eq!(client.exit_code().await, Some(129));
+    proxy.until_made().await;
     until("nothing is left", || async {
         run.sweep(SecondLook::Never).await;
         run.objects().await.is_empty()

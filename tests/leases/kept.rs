@@ -4,16 +4,18 @@ use gym_sandbox::provider::{ListProvider, SweepProvider};
 use gym_sandbox::{KeptSandboxes, OwnerState, SecondLook, SweepMode, SweepOptions};
 
 use crate::client::{Client, Machine, Role};
-use crate::support::{SHORT, run_with_grace, until};
+use crate::support::{LASTING, SHORT, run_with_grace, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn d35_a_kept_sandbox_outlives_its_process_and_is_said_to_be_kept() {
     let Some(run) = run_with_grace(0.0).await else {
         return;
     };
-    let mut client = Client::start(Role::Holder, &run.name, Machine::This, SHORT);
+    let mut client = Client::start(Role::Holder, &run.name, Machine::This, LASTING);
     let kept = client.make("keep=1").await;
     let plain = client.make("").await;
+    // None is on its way when it is killed.
+    until("there is a lease", || async { !run.leases().await.is_empty() }).await;
     client.kill().await;
     until("the sweep removes the other", || async {
         run.sweep(SecondLook::Never).await;
@@ -50,7 +52,7 @@ async fn d16_the_ttl_of_a_kept_sandbox_still_ends_it() {
         return;
     };
     let mut client = Client::start(Role::Holder, &run.name, Machine::This, SHORT);
-    let kept = client.make("keep=1 ttl=3").await;
+    let kept = client.make("keep=1 ttl=30").await;
     client.end_without_closing().await;
     assert!(run.objects().await.contains(&kept));
     until("the sweep removes it", || async {

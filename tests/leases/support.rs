@@ -10,11 +10,21 @@ use gym_sandbox::{SandboxFilter, SecondLook, SweepOptions, SweepReport};
 
 use crate::common::{client, containers_with, engine_is_required};
 
-/// How long anything may take that a test waits for.
-pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+/// How long anything may take that a test waits for, several calls of a busy engine among it.
+pub(crate) const LIMIT: Duration = Duration::from_secs(180);
 
-/// A lease that lets a client go quickly: length and renewal.
+/// A lease that lets a client go quickly: length and renewal. Only of clients that are to be seen dead, or that are seen to
+/// live by their file: a busy engine takes longer for a renewal.
 pub(crate) const SHORT: (f64, f64) = (2.0, 0.5);
+
+/// A lease that a busy engine renews in time, though it is renewed as often.
+pub(crate) const STEADY: (f64, f64) = (20.0, 0.5);
+
+/// Longer than that lasts without a renewal, and a grace of a second.
+pub(crate) const BEYOND_STEADY: Duration = Duration::from_secs(22);
+
+/// A lease that is not renewed in any test.
+pub(crate) const LASTING: (f64, f64) = (300.0, 60.0);
 
 /// The clients of one test, and what is left of them. Nothing may be, when it is dropped.
 pub(crate) struct Run {

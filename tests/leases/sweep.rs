@@ -13,7 +13,8 @@ use gym_sandbox::{ObjectKind, SecondLook, SweepMode, SweepOptions};
 
 use crate::client::{Client, Machine, Role};
 use crate::common::{BUSYBOX, client};
-use crate::support::{Run, SHORT, run_with_grace, until};
+use crate::proxy::Proxy;
+use crate::support::{LASTING, Run, SHORT, run_with_grace, until};
 
 /// Makes a network, a volume and a helper container that are a client's as its sandbox is, and gives their name.
 async fn belongings(run: &Run, sandbox: &str) -> String {
@@ -73,9 +74,11 @@ async fn d35_b20_containers_networks_and_volumes_go_also_under_two_sweeps_at_onc
     let Some(run) = run_with_grace(0.0).await else {
         return;
     };
-    let mut owner = Client::start(Role::Holder, &run.name, Machine::This, SHORT);
+    let mut owner = Client::start(Role::Holder, &run.name, Machine::This, LASTING);
     let sandbox = owner.make("").await;
     let name = belongings(&run, &sandbox).await;
+    // None is on its way when it is killed.
+    until("there is a lease", || async { !run.leases().await.is_empty() }).await;
     let options = SweepOptions::default().with_filter(run.filter());
     assert_eq!(run.provider.sweep(&options).await.unwrap().removed, []);
     owner.kill().await;
@@ -104,7 +107,11 @@ async fn d35_what_is_in_use_is_named_and_goes_with_the_next_sweep() {
     let Some(run) = run_with_grace(0.0).await else {
         return;
     };
-    let mut owner = Client::start(Role::Holder, &run.name, Machine::Other, SHORT);
+    let Some(proxy) = Proxy::start().await else {
+        eprintln!("skipped: the engine has no local socket");
+        return;
+    };
+    let mut owner = Client::behind(&proxy, Role::Holder, &run.name, Machine::Other, SHORT);
     let sandbox = owner.make("").await;
     let name = belongings(&run, &sandbox).await;
     until("there is a lease", || async { !run.leases().await.is_empty() }).await;
@@ -122,6 +129,7 @@ async fn d35_what_is_in_use_is_named_and_goes_with_the_next_sweep() {
     };
     docker.create_container(Some(options), body).await.unwrap();
     owner.kill().await;
+    proxy.until_made().await;
     let options = SweepOptions::default()
         .with_second_look(SecondLook::Never)
         .with_filter(run.filter());

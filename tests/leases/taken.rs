@@ -6,13 +6,18 @@ use gym_sandbox::provider::{ListProvider, SweepProvider};
 use gym_sandbox::{OwnerState, SecondLook, SweepOptions};
 
 use crate::client::{Client, Machine, Role};
-use crate::support::{Run, SHORT, run_with_grace, swept_down_to, until};
+use crate::support::{Run, SHORT, STEADY, run_with_grace, swept_down_to, until};
 
 async fn owner_state(run: &Run, id: &str) -> (OwnerState, bool) {
     let sandboxes = run.provider.list_sandboxes(&run.filter()).await.unwrap();
     let found = sandboxes.iter().find(|sandbox| sandbox.sandbox_id.as_str() == id);
     let found = found.unwrap_or_else(|| panic!("{id} is not in {sandboxes:?}"));
     (found.owner_state, found.holder.is_some())
+}
+
+/// Waits until others can see that it was taken over: an attach waits for that, too, but not for ever.
+async fn until_held(run: &Run, id: &str) {
+    until("it is held", || async { owner_state(run, id).await.1 }).await;
 }
 
 async fn is_held_until_its_taker_ends(machine: Machine) {
@@ -22,8 +27,9 @@ async fn is_held_until_its_taker_ends(machine: Machine) {
     let mut maker = Client::start(Role::Holder, &run.name, machine, SHORT);
     let taken = maker.make("").await;
     let left = maker.make("").await;
-    let mut taker = Client::start(Role::Holder, &run.name, machine, SHORT);
+    let mut taker = Client::start(Role::Holder, &run.name, machine, STEADY);
     taker.attach(&taken).await;
+    until_held(&run, &taken).await;
     maker.kill().await;
     // What nobody has taken over goes; the rest stays, however often it is swept.
     until("the sweep takes what is the dead one's alone", || async {
@@ -34,7 +40,7 @@ async fn is_held_until_its_taker_ends(machine: Machine) {
     for _ in 0..3 {
         let report = run.sweep(SecondLook::Wait).await;
         assert_eq!(report.removed, [], "{report:?}");
-        // Longer than two leases in all.
+        // Longer than a few renewals in all.
         tokio::time::sleep(Duration::from_millis(1500)).await;
     }
     assert_eq!(owner_state(&run, &taken).await, (OwnerState::Alive, true));
@@ -62,7 +68,7 @@ async fn d35_k07_a_taker_that_lets_go_leaves_the_sandbox_to_its_maker() {
     let id = maker.make("").await;
     let mut taker = Client::start(Role::Holder, &run.name, Machine::This, SHORT);
     taker.attach(&id).await;
-    assert_eq!(owner_state(&run, &id).await, (OwnerState::Alive, true));
+    until_held(&run, &id).await;
     taker.forget().await;
     until("nobody holds it", || async {
         owner_state(&run, &id).await == (OwnerState::Alive, false)
@@ -88,6 +94,7 @@ async fn d35_k07_a_process_does_not_sweep_what_it_has_taken_over_itself() {
     let mut maker = Client::start(Role::Holder, &run.name, Machine::This, SHORT);
     let id = maker.make("").await;
     let handle = run.provider.attach(&id).await.unwrap();
+    until_held(&run, &id).await;
     maker.kill().await;
     let options = SweepOptions::default().with_filter(run.filter());
     let report = run.provider.sweep(&options).await.unwrap();

@@ -32,7 +32,7 @@ async fn d27_a_create_waits_for_memory_until_another_sandbox_is_closed() {
     let provider = test.provider.clone();
     let second = tokio::spawn(async move { provider.create(&of(64)).await });
     let mut queue = test.provider.queue();
-    for _ in 0..400 {
+    for _ in 0..4800 {
         queue = test.provider.queue();
         if !queue.waiting.is_empty() {
             break;
@@ -70,7 +70,7 @@ async fn d27_a_create_waits_for_memory_until_another_sandbox_is_closed() {
     // A dropped create leaves the queue.
     let provider = test.provider.clone();
     let third = tokio::spawn(async move { provider.create(&of(100)).await });
-    for _ in 0..400 {
+    for _ in 0..4800 {
         if test.provider.queue().waiting.len() == 2 {
             break;
         }
@@ -131,7 +131,7 @@ fn sizes(test: &DockerTest) -> Vec<u64> {
 }
 
 async fn until_sizes(test: &DockerTest, expected: &[u64]) {
-    for _ in 0..1200 {
+    for _ in 0..4800 {
         if sizes(test) == expected {
             return;
         }
@@ -168,7 +168,7 @@ async fn d27_eight_creates_wait_in_the_order_of_asking_and_those_who_leave_make_
         assert!(queued.iter().all(|create| !create.is_finished()));
         test.provider.close(&living).await.unwrap();
         let create = queued.remove(0);
-        living = tokio::time::timeout(Duration::from_secs(60), create)
+        living = tokio::time::timeout(Duration::from_secs(180), create)
             .await
             .expect("it is its turn")
             .unwrap()

@@ -32,8 +32,19 @@ async fn shelter(test: &DockerTest, exec_path: &str) -> SandboxHandle {
 async fn a_fork_bomb_leaves_a_sandbox_that_works(exec_path: &str) {
     let Some(test) = docker().await else { return };
     let handle = shelter(&test, exec_path).await;
-    let bomb = ExecOptions::new(BOMB).with_timeout(Duration::from_secs(3));
-    let result = test.provider.exec(&handle, bomb).await.unwrap();
+    let mut limit = Duration::from_secs(3);
+    let result = loop {
+        let bomb = ExecOptions::new(BOMB).with_timeout(limit);
+        let result = test.provider.exec(&handle, bomb).await.unwrap();
+        let said = result.stderr().unwrap_or_default();
+        let was_started =
+            result.killed.is_some() || said.contains("not known") || said.contains("did not say");
+        // A busy engine may not have thrown it in its time.
+        if was_started || limit > Duration::from_secs(40) {
+            break result;
+        }
+        limit *= 4;
+    };
     assert_eq!(
         (result.return_code, result.error_type),
         (125, Some(ExecErrorType::Timeout)),
@@ -147,7 +158,7 @@ async fn d27_an_upload_into_a_full_memory_file_system_is_told_as_that() {
             files.upload(&handle, source, "/small/f", &options).await
         };
         for bytes in [2 << 20, 16 << 20] {
-            let uploading = tokio::time::timeout(Duration::from_secs(60), upload(bytes));
+            let uploading = tokio::time::timeout(Duration::from_secs(180), upload(bytes));
             let error = uploading.await.expect("it ends").unwrap_err();
             assert_eq!(
                 error.kind(),
@@ -209,9 +220,9 @@ async fn d27_d32_a_flood_of_logs_and_output_stays_bounded() {
             "yes 0123456789012345678901234567890123456789012345678901234567890 | head -c 60000000; echo done; exec sleep 1000",
         ]);
     let handle = test.provider.create(&spec).await.unwrap();
-    let flood = ExecOptions::new("yes | head -c 2000000000")
+    let flood = ExecOptions::new("yes | head -c 500000000")
         .with_output_cap(OutputCap::Bytes(1 << 20))
-        .with_timeout(Duration::from_secs(300));
+        .with_timeout(Duration::from_secs(900));
     let result = test.provider.exec(&handle, flood).await.unwrap();
     assert!(
         result.is_success(),
@@ -219,10 +230,10 @@ async fn d27_d32_a_flood_of_logs_and_output_stays_bounded() {
         result.return_code,
         result.error_type
     );
-    assert_eq!(result.bytes().stdout, 2_000_000_000);
+    assert_eq!(result.bytes().stdout, 500_000_000);
     assert!(result.truncated().stdout);
     let mut last = Vec::new();
-    for _ in 0..600 {
+    for _ in 0..1800 {
         last = test.provider.inspect(&handle).await.unwrap().last_log_lines;
         if last.last().is_some_and(|line| line.contains("done")) {
             break;

@@ -291,7 +291,7 @@ async fn shown(test: &DockerTest, handle: &SandboxHandle, spec: &SandboxPtySpec)
     let session = pty.create_pty(handle, spec).await.unwrap();
     let mut shown = Vec::new();
     loop {
-        let chunk = tokio::time::timeout(Duration::from_secs(60), session.read()).await;
+        let chunk = tokio::time::timeout(Duration::from_secs(180), session.read()).await;
         let chunk = chunk.expect("it is read in time").unwrap();
         if chunk.is_empty() {
             return (String::from_utf8_lossy(&shown).into_owned(), session.exec_path());

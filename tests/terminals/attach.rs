@@ -8,7 +8,7 @@ use gym_sandbox::{ErrorKind, PtyAttachOptions, PtyExecOptions, PtyMode, SandboxP
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
-use crate::{Subject, to_end, until, within};
+use crate::{LIMIT, Subject, to_end, until, within};
 
 /// Tells a process of this program to be the first one, in the sandbox of this name.
 const FIRST: &str = "GYM_SANDBOX_TEST_FIRST_IN";
@@ -45,7 +45,7 @@ async fn z8_replay_begins_at_the_byte_that_is_asked_for() {
         "{evicted}"
     );
     live.write(b"\n").await.unwrap();
-    assert_eq!(within(live.read()).await.unwrap(), "abc");
+    assert_eq!(until(&live, "abc").await, "abc");
     live.write(b"\n").await.unwrap();
     assert_eq!(to_end(&live).await, "");
     assert_eq!(within(live.wait_exit()).await.unwrap(), 0);
@@ -85,15 +85,13 @@ async fn y14_more_than_is_kept_is_an_error_and_not_cut() {
         .await
         .unwrap();
     subject.line("while [ ! -e /tmp/done ]; do sleep 0.1; done").await;
-    let error = within(pty.collect(&id, Duration::from_secs(30)))
-        .await
-        .unwrap_err();
+    let error = within(pty.collect(&id, LIMIT)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Pty, "{error}");
     // What fits is whole, both streams of pipes, again and again.
     let spec = SandboxPtySpec::new("echo out; echo err >&2; exit 4").with_mode(PtyMode::Pipe);
     let id = within(pty.start_detached(spec)).await.unwrap();
     for _ in 0..2 {
-        let result = within(pty.collect(&id, Duration::from_secs(30))).await.unwrap();
+        let result = within(pty.collect(&id, LIMIT)).await.unwrap();
         assert_eq!(result.return_code, 4);
         assert_eq!(
             (result.stdout().unwrap(), result.stderr().unwrap()),
@@ -213,7 +211,7 @@ async fn d25_another_process_goes_on_after_the_first_was_killed() {
     until(&shell, "</var/tmp kept>").await;
     // The command goes on and is collected here.
     subject.line("touch /tmp/go").await;
-    let result = within(subject.sandbox.pty().collect(&ids[1], Duration::from_secs(60)))
+    let result = within(subject.sandbox.pty().collect(&ids[1], LIMIT))
         .await
         .unwrap();
     assert_eq!(result.return_code, 6);

@@ -28,8 +28,8 @@ use common::DockerTest;
 use gym_sandbox::docker::{DockerConfig, ExecPathPolicy};
 use gym_sandbox::{AsyncSandbox, SandboxPtySession, SandboxPtySpec, SandboxSpec};
 
-/// No step of a test takes so long.
-const LIMIT: Duration = Duration::from_secs(60);
+/// No step of a test takes so long, several calls of a busy engine among it.
+const LIMIT: Duration = Duration::from_secs(180);
 
 /// Makes a test of each path out of a function that takes a [`Subject`].
 macro_rules! on_both_paths {
@@ -134,6 +134,25 @@ impl Subject {
              case $c in *'for d in'*) ;; *{word}*) echo x ;; esac; done | wc -l"
         );
         self.line(&line).await.trim().parse().unwrap()
+    }
+
+    /// Waits until a process has a word in its command line.
+    pub(crate) async fn until_there(&self, word: &str) {
+        let deadline = tokio::time::Instant::now() + LIMIT;
+        while self.processes_with(word).await == 0 {
+            assert!(
+                tokio::time::Instant::now() < deadline,
+                "no process with `{word}` comes"
+            );
+        }
+    }
+
+    /// Gives a command up when a process with this word in its command line runs.
+    pub(crate) async fn give_up<T: std::fmt::Debug>(&self, command: impl Future<Output = T>, word: &str) {
+        tokio::select! {
+            ended = command => panic!("it ended: {ended:?}"),
+            () = self.until_there(word) => {}
+        }
     }
 
     /// Waits until no process has a word in its command line.

@@ -36,7 +36,7 @@ async fn b25_b36_sessions_dropped_in_a_paused_sandbox_hold_up_no_other_one(subje
             break;
         }
         assert!(
-            began.elapsed().as_secs() < 10,
+            began.elapsed().as_secs() < 45,
             "it waits for the paused sandbox: {result:?}"
         );
     }
@@ -62,7 +62,8 @@ async fn b25_z12_a_paused_sandbox_does_not_hold_up_the_end_of_its_provider(subje
     drop(command);
     let began = tokio::time::Instant::now();
     within(subject.test.provider.aclose()).await.unwrap();
-    assert!(began.elapsed().as_secs() < 8, "{:?}", began.elapsed());
+    // It would wait for half a minute.
+    assert!(began.elapsed().as_secs() < 28, "{:?}", began.elapsed());
     assert!(open.is_closed());
     // What could not be killed is when it can be.
     subject.sandbox.resume().await.unwrap();
@@ -97,7 +98,8 @@ async fn z5_z13_a_session_that_is_ended_after_its_connection_broke_in_a_paused_s
             drop(dropped);
             let began = Instant::now();
             within(closed.close()).await.unwrap();
-            assert!(began.elapsed().as_secs() < 30, "{:?}", began.elapsed());
+            // It would wait for a minute.
+            assert!(began.elapsed().as_secs() < 50, "{:?}", began.elapsed());
         }
         subject.sandbox.resume().await.unwrap();
         subject.until_gone("4949").await;
@@ -126,12 +128,14 @@ async fn z13_a_connection_that_broke_in_a_paused_sandbox_is_made_again_after_the
     subject.sandbox.resume().await.unwrap();
     // The key may be lost with the connection, so it is typed until it has come.
     let typed = async {
-        loop {
+        let mut said = Vec::new();
+        while said != b"one\r\n" {
             let _exited = session.write(b"\n").await.is_err();
             match session.read_timeout(Duration::from_millis(500)).await {
-                Ok(chunk) => break assert_eq!(chunk, "one\r\n"),
+                Ok(chunk) => said.extend_from_slice(&chunk),
                 Err(error) => assert_eq!(error.kind(), ErrorKind::Timeout, "{error}"),
             }
+            assert!(b"one\r\n".starts_with(&said), "{said:?}");
         }
     };
     within(typed).await;

@@ -2,11 +2,14 @@
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+use bollard::Docker;
 use bollard::container::LogOutput;
 use bollard::exec::{StartExecOptions, StartExecResults};
 use bollard::models::ExecConfig;
 use futures::StreamExt;
+use tokio::time::Instant;
 use tokio_util::io::StreamReader;
 
 use super::super::DockerProvider;
@@ -18,6 +21,9 @@ use super::link::{Link, Lost, Wire};
 use super::outbox::Writer;
 use super::program::PROGRAM;
 
+/// How often the engine is asked whether it has started what it was asked to start.
+const LOOK: Duration = Duration::from_millis(500);
+
 /// How much of what a failed `connect` says is kept.
 const COMPLAINT_BYTES: usize = 500;
 
@@ -28,10 +34,10 @@ pub(super) async fn connect(
     launch: &Launch,
 ) -> Result<Link, Lost> {
     let complaint = Complaint::default();
-    let wire = exec(provider, container_id, launch, complaint.clone())
+    let (wire, begun) = exec(provider, container_id, launch, complaint.clone())
         .await
         .map_err(|failure| Lost(format!("the agent can't be reached: {failure}").into()))?;
-    match Link::open(wire, PATIENCE).await {
+    match Link::open(wire, begun.too_long_ago()).await {
         Ok(link) => Ok(link),
         Err(Lost(why)) => Err(Lost(match complaint.text() {
             Some(text) => format!("{why}; `connect` says: {text}").into(),
@@ -45,7 +51,7 @@ async fn exec(
     container_id: &str,
     launch: &Launch,
     complaint: Complaint,
-) -> Result<Wire, EngineFailure> {
+) -> Result<(Wire, Begun), EngineFailure> {
     let engine = provider
         .engine()
         .await
@@ -83,14 +89,50 @@ async fn exec(
                 };
                 std::future::ready(kept)
             });
-            Ok(Wire {
+            let wire = Wire {
                 reader: Box::pin(StreamReader::new(output)),
                 writer: Writer::Stream(input),
-            })
+            };
+            let begun = Begun {
+                client: engine.client.clone(),
+                exec_id: exec.id,
+            };
+            Ok((wire, begun))
         }
         StartExecResults::Detached => Err(EngineFailure::Unreadable {
             text: "an attached exec was started detached".to_owned(),
         }),
+    }
+}
+
+/// An exec that the engine has taken. Some hand out its streams before its process runs, for which a busy engine takes
+/// ten seconds.
+struct Begun {
+    client: Docker,
+    exec_id: String,
+}
+
+impl Begun {
+    /// Ends when its process has had the patience of an agent.
+    async fn too_long_ago(self) {
+        let until = Instant::now() + 2 * QUICK;
+        let mut is_late = false;
+        tokio::time::sleep(PATIENCE).await;
+        while Instant::now() < until && !self.has_a_process().await {
+            is_late = true;
+            tokio::time::sleep(LOOK).await;
+        }
+        if is_late {
+            tokio::time::sleep(PATIENCE).await;
+        }
+    }
+
+    /// Says whether its process runs or has ended. What can't be seen is not waited for.
+    async fn has_a_process(&self) -> bool {
+        match call(QUICK, self.client.inspect_exec(&self.exec_id)).await {
+            Ok(inspected) => inspected.pid.unwrap_or_default() != 0 || inspected.exit_code.is_some(),
+            Err(_) => true,
+        }
     }
 }
 

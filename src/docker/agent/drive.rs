@@ -364,7 +364,7 @@ async fn watch_start(
         return None;
     }
     let result = ending::not_usable(provider, container_id).await?;
-    (!mailbox.has_started()).then(|| Box::new(result))
+    (!mailbox.has_started() && !ending::is_unknown(&result)).then(|| Box::new(result))
 }
 
 async fn sleep_until(deadline: Option<Instant>) {

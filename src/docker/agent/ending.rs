@@ -74,6 +74,11 @@ pub(super) fn is_end(result: &ExecResult) -> bool {
     )
 }
 
+/// Nothing is known of the sandbox: its engine could not be asked.
+pub(super) fn is_unknown(result: &ExecResult) -> bool {
+    result.reason == Some(ExecReason::Sandbox(SandboxReason::DaemonUnreachable))
+}
+
 /// The sandbox stands still, and goes on when it is resumed.
 pub(super) fn is_pause(result: &ExecResult) -> bool {
     result.reason == Some(ExecReason::Sandbox(SandboxReason::Paused))

@@ -71,20 +71,17 @@ pub(super) struct Opened {
 }
 
 impl Link {
-    /// Says hello and waits for the answer. Without one in time, or with another program's, says why.
-    pub(super) async fn open(mut wire: Wire, patience: Duration) -> Result<Self, Lost> {
+    /// Says hello and waits for the answer. Without one before it is too late, or with another program's, says why.
+    pub(super) async fn open(mut wire: Wire, too_late: impl Future<Output = ()>) -> Result<Self, Lost> {
         let mut decoder = Decoder::default();
         let (outbox, writing) = Outbox::new(wire.writer);
         let writing = tokio::spawn(writing);
         let writer_task = AbortOnDrop(writing.abort_handle());
         outbox.push(&ClientMessage::Hello(ClientHello::default()), 0);
-        let hello = match tokio::time::timeout(patience, hello(&mut wire.reader, &mut decoder)).await {
-            Ok(hello) => hello?,
-            Err(_) => {
-                return Err(Lost(
-                    format!("the agent did not say hello in {patience:?}").into(),
-                ));
-            }
+        let hello = tokio::select! {
+            biased;
+            hello = hello(&mut wire.reader, &mut decoder) => hello?,
+            () = too_late => return Err(Lost("the agent did not say hello in time".into())),
         };
         check(&hello)?;
         let shared = Arc::new(Shared {

@@ -65,6 +65,12 @@ impl Told<'_> {
         let _quiet = tokio::time::timeout_at(until, self.mailbox.changed()).await;
     }
 
+    async fn until_answered(&self, until: Instant) {
+        while !self.is_answered() && Instant::now() < until {
+            self.note(until).await;
+        }
+    }
+
     /// Waits for the answer, and no longer than it takes to see that the sandbox is paused.
     pub(super) async fn answer(&self, until: Instant) -> Waited {
         let mut next_look = Instant::now() + SILENT;
@@ -77,10 +83,12 @@ impl Told<'_> {
                 return Waited::Late;
             }
             if now >= next_look {
-                // An engine that hangs says nothing of it.
-                let look = is_paused(self.provider, self.container_id);
-                if tokio::time::timeout(LOOKS, look).await == Ok(true) {
-                    return Waited::Paused;
+                // An engine that hangs says nothing of it, and a busy one may take longer than the agent.
+                tokio::select! {
+                    paused = is_paused(self.provider, self.container_id) => if paused {
+                        return Waited::Paused;
+                    },
+                    () = self.until_answered(until) => continue,
                 }
                 next_look = Instant::now() + LOOKS;
             }

@@ -213,8 +213,10 @@ impl Resident {
             Ok(Err(_)) => return Asked::Lost(lost(link)),
             Err(_) => {}
         }
-        // Silent: the sandbox may be paused, or the machine busy.
-        if let Some(result) = ending::not_usable(provider, container_id).await {
+        // Silent: the sandbox may be paused, or the machine busy. An engine that can't be asked says nothing of either.
+        if let Some(result) = ending::not_usable(provider, container_id).await
+            && !ending::is_unknown(&result)
+        {
             return Asked::Ended(Box::new(result));
         }
         match tokio::time::timeout(PATIENCE, pong).await {
@@ -277,7 +279,7 @@ impl Resident {
             Some(listening) => {
                 let dialled = async move {
                     match listening.accept(PATIENCE).await {
-                        Ok(wire) => Link::open(wire, PATIENCE).await.map(Ok),
+                        Ok(wire) => Link::open(wire, tokio::time::sleep(PATIENCE)).await.map(Ok),
                         Err(missed) => Ok(Err(missed)),
                     }
                 };

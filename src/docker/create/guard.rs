@@ -29,8 +29,8 @@ const UNDO: Duration = Duration::from_secs(10);
 /// How long a container whose create was cut off is looked for.
 const ABANDONED: Duration = Duration::from_secs(100);
 
-/// How often, over about 16 s, a container has to be absent before it counts as never made.
-const ABSENT_LOOKS: u32 = 20;
+/// How often, over about 30 s, a container has to be absent before it counts as never made. A busy engine takes 20 s for one.
+const ABSENT_LOOKS: u32 = 32;
 
 /// How often, and with which pause, the removal of a volume is tried that another cut-off container still has.
 const TRIES_IN_USE: u32 = 60;

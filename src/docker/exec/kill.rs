@@ -27,8 +27,8 @@ const LOOKS: usize = 8;
 /// How much later than asked for a kill may be started by a busy engine.
 const START: Duration = Duration::from_secs(10);
 
-/// How long the engine may take to notice the end of a killed command.
-const NOTICE: Duration = Duration::from_secs(2);
+/// How long the engine may take to notice the end of a killed command. A busy one takes seconds for a single look.
+const NOTICE: Duration = Duration::from_secs(10);
 
 /// The same where nobody waits for it, and many may have been killed at once.
 const LATE_NOTICE: Duration = Duration::from_secs(10);

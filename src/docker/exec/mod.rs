@@ -46,8 +46,8 @@ pub(super) use state::{Suspicion, end_before_start, ending, is_paused, not_usabl
 pub(super) const MARKER: &str = "GYM_SANDBOX_EXEC";
 
 /// How long the result of a timeout may wait for the kill; hundreds of processes that fight for two processors take
-/// seconds.
-const KILL: Duration = Duration::from_secs(15);
+/// seconds, and a busy engine takes ten for each exec, of which a kill may need two.
+const KILL: Duration = Duration::from_secs(30);
 
 impl DockerProvider {
     /// Runs a command to its end.

@@ -25,8 +25,11 @@ const SETTLE: [Duration; 4] = [
     Duration::from_millis(60),
 ];
 
-/// The same for a container that somebody has killed.
+/// The same for a container that does not answer any more.
 const ENDING: [Duration; 20] = [Duration::from_millis(250); 20];
+
+/// The same for one that the engine was told to end: a busy engine is slow to say so.
+const RECORDED: [Duration; 60] = [Duration::from_millis(250); 60];
 
 /// How long before a sandbox is found out of reach its end may have begun.
 const LOOK_BACK: Duration = Duration::from_secs(20);
@@ -135,7 +138,7 @@ pub(in crate::docker) async fn sandbox_died(
     }
     // A busy engine takes seconds from the kill of a container to its end; the commands in it end at once.
     if events(provider, container_id, started_at).await.is_being_ended() {
-        return look_for_death(provider, container_id, started_at, &ENDING).await;
+        return look_for_death(provider, container_id, started_at, &RECORDED).await;
     }
     None
 }
@@ -164,9 +167,11 @@ pub(in crate::docker) async fn ending(
     let since = provider.engine().await.ok()?.engine_now().minus(LOOK_BACK);
     let mut died = look_for_death(provider, container_id, since, &SETTLE).await;
     if died.is_none() {
+        let recorded = events(provider, container_id, since).await;
         let pauses = match suspicion {
-            Suspicion::MainProcess => &ENDING[..],
-            _ if events(provider, container_id, since).await.is_any() => &ENDING,
+            _ if recorded.is_being_ended() => &RECORDED[..],
+            Suspicion::MainProcess => &ENDING,
+            _ if recorded.is_any() => &ENDING,
             // What is recorded comes as late as the end itself.
             Suspicion::Process => &ENDING[..ENDING.len() / 2],
             Suspicion::Event => &[],

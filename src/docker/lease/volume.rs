@@ -12,7 +12,7 @@ use bollard::query_parameters::{
 use super::super::connect::EngineTime;
 use super::super::failure::{EngineFailure, QUICK, call};
 use super::super::owner::{Keep, LABEL, Stamp, kind, owner};
-use super::Keeper;
+use super::{Keeper, Stage};
 
 /// How often the last lease is tried to be removed when the process needs it no more.
 const REMOVALS: u32 = 3;
@@ -72,9 +72,26 @@ impl Keeper {
         }
     }
 
+    /// Lets go of sandboxes that are gone though nobody has said so: somebody else has removed them.
+    pub(in crate::docker) async fn forget_the_gone(&self) {
+        let Ok(there) = self.held_there().await else {
+            return;
+        };
+        let gone: Vec<String> = {
+            let state = self.state();
+            let made = state.held.iter().filter(|(_, held)| held.stage == Stage::Made);
+            made.filter(|(sandbox, _)| !there.contains(*sandbox))
+                .map(|(sandbox, _)| sandbox.clone())
+                .collect()
+        };
+        for sandbox in gone {
+            self.let_go(&sandbox);
+        }
+    }
+
     /// What there is of this process, by the names that it is held by, and the containers of all where it has taken some
     /// over.
-    pub(super) async fn held_there(&self) -> Result<HashSet<String>, EngineFailure> {
+    async fn held_there(&self) -> Result<HashSet<String>, EngineFailure> {
         let client = &self.engine.client;
         let (_, taken) = self.taken();
         let own = format!("{LABEL}.owner={}", owner().id);
