@@ -15,7 +15,7 @@ use rules::{exports, violations};
 /// The longest a file may be. Tests may have twice of it: a long table is still one table.
 const LONGEST: usize = 400;
 const LONGEST_TESTS: usize = 800;
-const LONGEST_UNSAFE: usize = 700;
+const LONGEST_UNSAFE: usize = 740;
 
 /// All Rust sources below some folders, with their paths from the root of the package.
 fn sources(folders: &[&str]) -> Vec<(String, String)> {

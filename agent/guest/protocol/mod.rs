@@ -6,16 +6,15 @@
 
 mod agent;
 mod client;
+mod file;
 mod fingerprint;
 mod frame;
 mod terminal;
 mod wire;
 
 pub use agent::{AgentHello, AgentMessage, Exit, ExitCause, FileFailure, FileInfo, FileKind, StartStage};
-pub use client::{
-    ClientHello, ClientMessage, ExecRequest, ListRequest, ReadRequest, RenameRequest, SignalTarget, Stream,
-    WriteRequest,
-};
+pub use client::{ClientHello, ClientMessage, ExecRequest, SignalTarget, Stream};
+pub use file::{ListRequest, ReadRequest, RenameRequest, WriteRequest};
 pub use fingerprint::Fingerprint;
 pub use frame::{Decoder, Frame, Header};
 pub use terminal::{AttachRequest, Attached, KEPT_BYTES, SessionRequest};

@@ -9,6 +9,7 @@ mod files;
 mod lost;
 mod naming;
 mod outbox;
+mod refusal;
 mod reports;
 mod ring;
 mod sessions;
@@ -26,6 +27,7 @@ pub(crate) use self::doors::{DONE, LEAVES, WAITS};
 use self::files::FileTask;
 use self::lost::{LostTree, OomKills};
 use self::naming::Unwanted;
+pub(crate) use self::refusal::{fail, say};
 use self::timers::Timers;
 use crate::context::Context;
 use crate::link::Order;
@@ -37,9 +39,6 @@ use crate::sys::{self, Ended, POLLERR, POLLHUP, POLLIN, POLLOUT, PollFd, SignalS
 
 /// The exit code of a sandbox whose time was over.
 const TIME_OVER: i32 = 124;
-
-/// With less stack than this it does not begin: it might end in the middle of its work, and its sandbox with it.
-const LEAST_STACK_BYTES: u64 = 128 * 1024;
 
 /// The resident agent.
 pub(crate) struct Server {
@@ -77,10 +76,7 @@ enum Source {
 impl Server {
     /// Starts to serve; does not return.
     pub(crate) fn run(options: &Options) -> ! {
-        let stack = sys::stack_limit();
-        if stack < LEAST_STACK_BYTES {
-            fail(&format!("the limit of the stack is too low: {stack} bytes"));
-        }
+        refusal::check_stack();
         let context = Context::read(options.keep_home);
         sys::note_signals(STOPPING.into_iter().chain([signal::CHLD]));
         sys::block_signals(&SignalSet::all_but(&[]));
@@ -397,16 +393,4 @@ fn is_passed_on(number: i32) -> bool {
     const OWN: [i32; 10] = [4, 5, 7, 8, 9, 11, 13, 17, 19, 31];
     // 32 and 33 belong to the C library.
     !OWN.contains(&number) && number != 32 && number != 33
-}
-
-/// Writes a line to standard error, the only place there is.
-pub(crate) fn say(text: &str) {
-    use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "gym-sandbox-agent: {text}");
-}
-
-/// Ends the program before it serves anybody.
-pub(crate) fn fail(reason: &str) -> ! {
-    say(reason);
-    sys::exit_now(1)
 }
