@@ -119,7 +119,7 @@ const BATCHES: Plan = Plan {
 };
 
 /// All rows.
-pub(in crate::cli) const ROWS: [Row; 42] = [
+pub(in crate::cli) const ROWS: [Row; 43] = [
     exec(
         "exec engine true sequential",
         Work::True,
@@ -211,6 +211,7 @@ pub(in crate::cli) const ROWS: [Row; 42] = [
     agent_copy("download agent 1 KiB", Way::Down, What::Kibibyte),
     agent_copy("upload agent 64 KiB", Way::Up, What::Small),
     agent_copy("download agent 64 KiB", Way::Down, What::Small),
+    agent_copy("upload agent 256 MiB", Way::Up, What::Large),
     Row {
         name: "exec engine output 5 GB under a 1 MiB cap",
         measured: Measured::Memory(MemoryWork::Output),

@@ -37,21 +37,28 @@ const LARGE: Plan = Plan {
     block_length: 1,
 };
 
+/// By the agent, or with its help.
 pub(super) const fn agent_copy(name: &'static str, way: Way, what: What) -> Row {
+    let mut row = timed(way, what);
+    row.preset = Preset::Agent;
+    row.other_goal = None;
+    if matches!(what, What::Kibibyte | What::Small) {
+        row.goal = AGENT_FILE_GOAL;
+    }
     Row {
         name,
-        measured: Measured::Time(TimeRow {
-            work: Work::Copy(Transfer { way, what }),
-            preset: Preset::Agent,
-            goal: AGENT_FILE_GOAL,
-            other_goal: None,
-            plan: PIECES,
-            amount: Amount::One,
-        }),
+        measured: Measured::Time(row),
     }
 }
 
 pub(super) const fn copy(name: &'static str, way: Way, what: What) -> Row {
+    Row {
+        name,
+        measured: Measured::Time(timed(way, what)),
+    }
+}
+
+const fn timed(way: Way, what: What) -> TimeRow {
     let (goal, other_goal, plan, amount) = match (what, way) {
         (What::Kibibyte | What::Small | What::Mebibyte, _) => (PIECE_GOAL, None, PIECES, Amount::One),
         (What::Tree, Way::Up) => (TREE_GOAL, TREE_CLI_GOAL, TREES, Amount::One),
@@ -59,16 +66,13 @@ pub(super) const fn copy(name: &'static str, way: Way, what: What) -> Row {
         (What::Large, Way::Up) => (LARGE_UP_GOAL, None, LARGE, Amount::Bytes(what.bytes())),
         (What::Large, Way::Down) => (LARGE_DOWN_GOAL, None, LARGE, Amount::Bytes(what.bytes())),
     };
-    Row {
-        name,
-        measured: Measured::Time(TimeRow {
-            work: Work::Copy(Transfer { way, what }),
-            preset: Preset::Compat,
-            goal,
-            other_goal,
-            plan,
-            amount,
-        }),
+    TimeRow {
+        work: Work::Copy(Transfer { way, what }),
+        preset: Preset::Compat,
+        goal,
+        other_goal,
+        plan,
+        amount,
     }
 }
 
