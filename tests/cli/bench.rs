@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use bollard::Docker;
@@ -238,12 +237,10 @@ async fn compose_config_is_measured_in_process_and_as_a_command() {
     let folder = tempfile::tempdir().unwrap();
     // It accepts everything.
     let program = folder.path().join("compose");
-    fs::write(
+    crate::program::write_program(
         &program,
         "#!/bin/sh\n[ \"$1\" = version ] && echo 2.99.0\nexit 0\n",
-    )
-    .unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    );
     // A case that is refused takes its time, too.
     let case = folder.path().join("cases/wrong");
     fs::create_dir_all(&case).unwrap();

@@ -8,6 +8,8 @@
 
 #[path = "../common/example.rs"]
 mod example;
+#[path = "../common/program.rs"]
+mod program;
 #[path = "../common/proxy.rs"]
 mod proxy;
 

@@ -7,6 +7,8 @@
     reason = "helpers of tests are not seen as tests"
 )]
 
+#[path = "../common/program.rs"]
+mod program;
 mod proxies;
 
 use std::path::{Path, PathBuf};
@@ -368,8 +370,6 @@ async fn forward_as_ssh() {
 #[cfg(feature = "ssh")]
 #[tokio::test]
 async fn an_engine_is_reached_by_ssh() {
-    use std::os::unix::fs::PermissionsExt;
-
     let Some(socket) = engine_socket() else {
         return;
     };
@@ -378,8 +378,7 @@ async fn an_engine_is_reached_by_ssh() {
     let script = "#!/bin/sh\n\
         while [ $# -gt 0 ]; do [ \"$1\" = -L ] && spec=$2; shift; done\n\
         FORWARD_FROM=${spec%%:*} FORWARD_TO=${spec#*:} exec \"$TEST_PROGRAM\" --ignored --exact forward_as_ssh --nocapture\n";
-    std::fs::write(&program, script).unwrap();
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    program::write_program(&program, script);
     let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
     let test_program = std::env::current_exe().unwrap();
     let variables = [

@@ -1,6 +1,5 @@
 //! Credentials: given, configured, of the docker command's file and of its helpers.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -8,6 +7,7 @@ use gym_sandbox::provider::ImageProvider;
 use gym_sandbox::{BuildSpec, ImageProblem, PullOptions, RegistryCredentials, SandboxProvider, SandboxSpec};
 
 use crate::common::docker_with;
+use crate::program::write_program;
 use crate::registry::{Access, PASSWORD, Registry, USER};
 use crate::support::{Images, assert_problem, config, docker, pushed, unique};
 
@@ -118,8 +118,7 @@ async fn d12_a_credential_helper_is_asked_by_its_name() {
          echo '{{\"Username\": \"{USER}\", \"Secret\": \"{PASSWORD}\"}}'\n",
         registry.address()
     );
-    std::fs::write(&helper, script).unwrap();
-    std::fs::set_permissions(&helper, std::fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&helper, &script);
     let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
     let prefetch = || {
         let mut command = Command::new(env!("CARGO_BIN_EXE_gym-sandbox"));

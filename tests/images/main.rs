@@ -9,6 +9,8 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../common/program.rs"]
+mod program;
 #[path = "../common/proxy.rs"]
 mod proxy;
 #[path = "../common/registry.rs"]
