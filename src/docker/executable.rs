@@ -1,4 +1,4 @@
-//! Programs that tests write and run.
+//! Programs that tests write and run: those of this crate, and of `tests/`.
 
 use std::io::Write;
 use std::path::Path;

@@ -237,10 +237,7 @@ async fn compose_config_is_measured_in_process_and_as_a_command() {
     let folder = tempfile::tempdir().unwrap();
     // It accepts everything.
     let program = folder.path().join("compose");
-    crate::program::write_program(
-        &program,
-        "#!/bin/sh\n[ \"$1\" = version ] && echo 2.99.0\nexit 0\n",
-    );
+    crate::executable::write_script(&program, "[ \"$1\" = version ] && echo 2.99.0\nexit 0\n");
     // A case that is refused takes its time, too.
     let case = folder.path().join("cases/wrong");
     fs::create_dir_all(&case).unwrap();

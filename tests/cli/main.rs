@@ -8,8 +8,8 @@
 
 #[path = "../common/example.rs"]
 mod example;
-#[path = "../common/program.rs"]
-mod program;
+#[path = "../../src/docker/executable.rs"]
+mod executable;
 #[path = "../common/proxy.rs"]
 mod proxy;
 

@@ -7,8 +7,8 @@
     reason = "helpers of tests are not seen as tests"
 )]
 
-#[path = "../common/program.rs"]
-mod program;
+#[path = "../../src/docker/executable.rs"]
+mod executable;
 mod proxies;
 
 use std::path::{Path, PathBuf};
@@ -375,10 +375,9 @@ async fn an_engine_is_reached_by_ssh() {
     };
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("ssh");
-    let script = "#!/bin/sh\n\
-        while [ $# -gt 0 ]; do [ \"$1\" = -L ] && spec=$2; shift; done\n\
+    let script = "while [ $# -gt 0 ]; do [ \"$1\" = -L ] && spec=$2; shift; done\n\
         FORWARD_FROM=${spec%%:*} FORWARD_TO=${spec#*:} exec \"$TEST_PROGRAM\" --ignored --exact forward_as_ssh --nocapture\n";
-    program::write_program(&program, script);
+    executable::write_script(&program, script);
     let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
     let test_program = std::env::current_exe().unwrap();
     let variables = [

@@ -7,7 +7,7 @@ use gym_sandbox::provider::ImageProvider;
 use gym_sandbox::{BuildSpec, ImageProblem, PullOptions, RegistryCredentials, SandboxProvider, SandboxSpec};
 
 use crate::common::docker_with;
-use crate::program::write_program;
+use crate::executable::write_script;
 use crate::registry::{Access, PASSWORD, Registry, USER};
 use crate::support::{Images, assert_problem, config, docker, pushed, unique};
 
@@ -114,11 +114,11 @@ async fn d12_a_credential_helper_is_asked_by_its_name() {
     let folder = tempfile::tempdir().unwrap();
     let helper = folder.path().join("docker-credential-test");
     let script = format!(
-        "#!/bin/sh\nread -r server || :\n[ \"$server\" = '{}' ] || exit 1\n\
+        "read -r server || :\n[ \"$server\" = '{}' ] || exit 1\n\
          echo '{{\"Username\": \"{USER}\", \"Secret\": \"{PASSWORD}\"}}'\n",
         registry.address()
     );
-    write_program(&helper, &script);
+    write_script(&helper, &script);
     let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
     let prefetch = || {
         let mut command = Command::new(env!("CARGO_BIN_EXE_gym-sandbox"));

@@ -9,8 +9,8 @@
 
 #[path = "../common/mod.rs"]
 mod common;
-#[path = "../common/program.rs"]
-mod program;
+#[path = "../../src/docker/executable.rs"]
+mod executable;
 #[path = "../common/proxy.rs"]
 mod proxy;
 #[path = "../common/registry.rs"]
